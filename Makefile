@@ -52,11 +52,13 @@ compile_flags += -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-r
 link_flags += -fsanitize=fuzzer,address,undefined
 endif
 
-# SimGrid, the fair-share solver's yardstick, is optional: the benchmarks say so when it is missing.
-ifneq ($(shell pkg-config --exists simgrid 2>/dev/null && echo yes),)
-bench_flags := -DHAVE_SIMGRID $(shell pkg-config --cflags simgrid)
-bench_libraries := -Wl,--as-needed $(shell pkg-config --libs simgrid)
+# SimGrid, the fair-share solver's yardstick, is optional and speaks C++: benchmarks in C++ are built where it is found.
+ifneq ($(shell pkg-config --exists simgrid 2>/dev/null && command -v $(CXX)),)
+simgrid_src := $(wildcard tests/bench/bench_*.cpp)
+simgrid_libraries := -Wl,--as-needed $(shell pkg-config --libs simgrid) -lstdc++
 endif
+cxx_flags := $(filter-out -std=% -Wstrict-prototypes,$(compile_flags)) -std=gnu++17 \
+	-isystem $(shell pkg-config --variable=includedir simgrid 2>/dev/null)
 
 # ---------------------------------------------------------------------------------------------------------------
 # Sources and what is made of them.
@@ -65,15 +67,15 @@ core_src := $(wildcard src/core/*.c)
 harness_src := $(wildcard src/harness/*.c)
 sim_src := $(filter-out src/backend_sim/main.c,$(wildcard src/backend_sim/*.c))
 test_modules := $(foreach m,core harness backend_sim e2e,$(if $(wildcard tests/$(m)/*.c),$(m)))
-bench_src := $(wildcard tests/bench/bench_*.c)
+bench_src := $(wildcard tests/bench/bench_*.c) $(simgrid_src)
 fuzz_src := $(wildcard tests/fuzz/fuzz_*.c)
-all_src := $(core_src) $(harness_src) $(sim_src) src/backend_sim/main.c $(wildcard tests/*/*.c tests/*.c)
+all_src := $(core_src) $(harness_src) $(sim_src) src/backend_sim/main.c $(wildcard tests/*/*.c tests/*.c) $(simgrid_src)
 
-objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+objects = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 archives := $(BUILD)/libsim.a $(BUILD)/libharness.a $(BUILD)/libcore.a
 program := $(BUILD)/distmind-sim
 test_programs := $(test_modules:%=$(BUILD)/tests/%)
-bench_programs := $(patsubst tests/bench/bench_%.c,$(BUILD)/bench/%,$(bench_src))
+bench_programs := $(patsubst tests/bench/bench_%,$(BUILD)/bench/%,$(basename $(bench_src)))
 fuzz_programs := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(fuzz_src))
 
 # Stamps: files rewritten only when their text changes, so that a change of flags compiles again, and a source file that
@@ -84,8 +86,8 @@ $$(shell mkdir -p $$(dir $(1)))
 $$(file >$(1),$$(strip $(2)))
 endif
 endef
-$(eval $(call stamp,$(BUILD)/compile.stamp,$$(CC) $$(compile_flags) $$(bench_flags)))
-$(eval $(call stamp,$(BUILD)/link.stamp,$$(CC) $$(link_flags) $$(libraries) $$(bench_libraries) $$(all_src)))
+$(eval $(call stamp,$(BUILD)/compile.stamp,$$(CC) $$(CXX) $$(compile_flags)))
+$(eval $(call stamp,$(BUILD)/link.stamp,$$(CC) $$(link_flags) $$(libraries) $$(simgrid_libraries) $$(all_src)))
 
 ifeq ($(V),1)
 quiet :=
@@ -108,6 +110,11 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/compile.stamp
 	$(call say,CC)
 	@mkdir -p $(@D)
 	$(quiet)$(CC) $(compile_flags) $(extra_flags) -MMD -MP -c $< -o $@
+
+$(BUILD)/obj/%.o: %.cpp $(BUILD)/compile.stamp
+	$(call say,CXX)
+	@mkdir -p $(@D)
+	$(quiet)$(CXX) $(cxx_flags) -MMD -MP -c $< -o $@
 
 $(BUILD)/libcore.a: $(call objects,$(core_src))
 $(BUILD)/libharness.a: $(call objects,$(harness_src))
@@ -132,8 +139,7 @@ $(foreach m,$(test_modules),$(eval $(call test_program,$(m))))
 
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/bench_%.o $(archives) $(BUILD)/link.stamp
 	$(call say,LINK)
-	$(call link,$(bench_libraries))
-$(call objects,$(bench_src)): private extra_flags += $(bench_flags)
+	$(call link,$(simgrid_libraries))
 
 # libFuzzer brings a main of its own.
 fuzz_driver := $(if $(filter 1,$(FUZZER)),,$(call objects,$(addprefix tests/fuzz/,driver.c mutate.c corpus.c)))
@@ -153,7 +159,7 @@ $(call objects,$(uses_build_info)): $(BUILD_ROOT)/build_info.h
 $(BUILD_ROOT)/build_info.h: FORCE
 	@scripts/build_info.sh '$(abspath $(PREFIX))/share/distmind' $@
 
--include $(patsubst %.c,$(BUILD)/obj/%.d,$(all_src))
+-include $(patsubst %.o,%.d,$(call objects,$(all_src)))
 .SECONDARY:
 .PHONY: FORCE
 FORCE:
@@ -203,7 +209,7 @@ demo:
 
 bench:
 	@scripts/deps.sh build
-	@scripts/deps.sh bench || echo 'benchmarks go on without their optional yardstick'
+	@scripts/deps.sh bench || echo 'the benchmarks go on without SimGrid, the optional yardstick'
 	@$(submake) all bench-programs
 	@scripts/bench.sh $(program) $(bench_programs)
 

@@ -34,6 +34,7 @@ lint  cppcheck        has_command cppcheck
 lint  universal-ctags has_command ctags
 fuzz  clang           has_command clang
 fuzz  libclang-rt-dev has_libfuzzer -
+bench g++             has_command g++
 bench libsimgrid-dev  has_module simgrid
 LIST
 }
