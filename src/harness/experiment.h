@@ -2,7 +2,8 @@
  *
  * experiment_load reads the file, the hardware and event lines, applies --set and [system X] overrides and checks every
  * value; one struct experiment is the settings of ONE system. Owned by the caller; strings are owned by the struct.
- * The schema (section, key, type, unit, default, help) is one table in experiment.c, which --print-config prints. */
+ * The schema (section, key, type, unit, default, help) is one table in experiment_schema.c, which --print-config prints.
+ * A later source wins over an earlier one, key by key: the default, the file, its [system X], --set. */
 #ifndef DM_EXPERIMENT_H
 #define DM_EXPERIMENT_H
 
@@ -138,8 +139,9 @@ struct experiment {
   int64_t timeline_from_ns, timeline_to_ns;
 };
 
-/* Reads path. system: whose settings ("" = before any [system X]; the list of systems is in ->systems). sets:
- * NULL-terminated "section.key=value" texts, applied after the file and before [system X]. NULL + DM_ERROR_INPUT. */
+/* Reads path. system: whose settings ("" = before any [system X]; the list of systems is in ->systems, and the settings
+ * of each of them are checked too). sets: NULL-terminated "section.key=value" texts, applied last; may be NULL.
+ * NULL + DM_ERROR_INPUT. */
 struct experiment *experiment_load(const char *path, const char *system, char **sets, GError **error);
 void experiment_free(struct experiment *experiment);
 typedef struct experiment Experiment; /* for g_autoptr */

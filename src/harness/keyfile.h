@@ -12,7 +12,7 @@
 #define KEYFILE_BYTES_MAX (1024 * 1024)
 #define KEYFILE_LINE_MAX 4096
 #define KEYFILE_SECTIONS_MAX 256
-#define KEYFILE_ENTRIES_MAX 8192 /* in the whole file */
+#define KEYFILE_ENTRIES_MAX 4096 /* in the whole file */
 
 struct keyfile_entry {
   char *key; /* letters, digits, `_`, `-`, `.` */
