@@ -138,8 +138,8 @@ static int take_record(struct csv *csv, char **text, char **end, GError **error)
     csv->line = csv->next_line;
     if (!newline && start == limit)
       return 0;
-    if (!newline && csv->eof && limit[-1] != '\n') {
-      csv->quirks |= CSV_QUIRK_NO_FINAL_NEWLINE;
+    if (!newline && csv->eof) {
+      csv->quirks |= limit[-1] != '\n' ? CSV_QUIRK_NO_FINAL_NEWLINE : 0;
       newline = limit;
     }
     if (!newline || newline - start > (ptrdiff_t)CSV_RECORD_MAX) {
