@@ -46,7 +46,8 @@ static gboolean no_profile(const struct experiment *experiment, uint32_t hw, con
                      nearest ? "; nearest is \"" : "", nearest ? nearest : "", nearest ? "\"" : "");
 }
 
-/* compute_scale acts on every compute time. A first inference in a new process is never faster than a warm one. */
+/* compute_scale acts on every compute time. A first inference in a new process is never faster than a warm
+ * one. */
 static void timing_scale(struct profile *profile, uint32_t hw, double compute_scale)
 {
   struct profile_timing *timing = &profile->timing[hw];
@@ -94,7 +95,8 @@ struct catalog *catalog_load(const struct experiment *experiment, GError **error
   }
   /* A model that only trains has a profile, for its layer boundaries, and no variants to serve. */
   const char *trained = experiment->train_model;
-  if (trained && !is_model_set(experiment, trained) && !profile_add(catalog, experiment, trained, 0, 0, error))
+  if (trained && !is_model_set(experiment, trained) &&
+      !profile_add(catalog, experiment, trained, 0, 0, error))
     return NULL;
   return g_steal_pointer(&catalog);
 }

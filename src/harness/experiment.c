@@ -1,4 +1,5 @@
-/* Loading an experiment: the file's layers become a draft, the draft a checked experiment; see experiment.h. */
+/* Loading an experiment: the file's layers become a draft, the draft a checked experiment; see experiment.h.
+ */
 #include "harness/experiment.h"
 
 #include <string.h>
@@ -9,10 +10,11 @@
 
 static void experiment_clear(struct experiment *experiment)
 {
-  char *texts[] = {experiment->path,        experiment->text,     experiment->overrides,   experiment->name,
-                   experiment->system,      experiment->trace,    experiment->trace_format, experiment->balancer,
-                   experiment->train_model, experiment->train_trace, experiment->train_trace_format,
-                   experiment->requests,    experiment->timeline};
+  char *texts[] = {
+      experiment->path,        experiment->text,        experiment->overrides,          experiment->name,
+      experiment->system,      experiment->trace,       experiment->trace_format,       experiment->balancer,
+      experiment->train_model, experiment->train_trace, experiment->train_trace_format, experiment->requests,
+      experiment->timeline};
   for (gsize i = 0; i < G_N_ELEMENTS(texts); i++)
     g_free(texts[i]);
   for (uint32_t i = 0; i < EXPERIMENT_POOLS_MAX; i++)
@@ -68,8 +70,8 @@ static gboolean is_profile_name(const char *name)
   return *name != '.' && !strchr(name, '/') && strlen(name) < 200;
 }
 
-static gboolean model_add(struct experiment *experiment, const struct layers *layers, const struct given *given,
-                          guint64 *total, GError **error)
+static gboolean model_add(struct experiment *experiment, const struct layers *layers,
+                          const struct given *given, guint64 *total, GError **error)
 {
   guint64 variants;
   g_autoptr(GError) inner = NULL;
@@ -83,8 +85,8 @@ static gboolean model_add(struct experiment *experiment, const struct layers *la
   *total += variants;
   if (*total > EXPERIMENT_MODELS_MAX)
     return given_error(layers, given, error, "expected at most %d models in all", EXPERIMENT_MODELS_MAX);
-  experiment->model[experiment->models++] =
-      (struct model_set){.profile = g_strdup(given->key), .variants = (uint32_t)variants, .line = given->line};
+  experiment->model[experiment->models++] = (struct model_set){
+      .profile = g_strdup(given->key), .variants = (uint32_t)variants, .line = given->line};
   return TRUE;
 }
 
@@ -115,8 +117,9 @@ static gboolean path_resolve(char **field, const struct layers *layers, const ch
   if (!path)
     path = resolve_path(*field, layers->path);
   if (!path)
-    return given_error(layers, given, error, "%s.trace: cannot find \"%s\" (another place: --set %s.trace=FILE)", section,
-                       *field, section);
+    return given_error(layers, given, error,
+                       "%s.trace: cannot find \"%s\" (another place: --set %s.trace=FILE)", section, *field,
+                       section);
   g_free(*field);
   *field = path;
   return TRUE;
@@ -141,8 +144,8 @@ static struct draft *draft_new(const struct keyfile *keyfile, const char *system
   return draft;
 }
 
-struct draft *draft_build(const struct keyfile *keyfile, const struct layers *layers, const char *system, char **sets,
-                          GError **error)
+struct draft *draft_build(const struct keyfile *keyfile, const struct layers *layers, const char *system,
+                          char **sets, GError **error)
 {
   g_autoptr(Draft) draft = draft_new(keyfile, system, sets);
   gboolean ok = draft_values(draft, layers, error) && draft_models(draft, layers, error) &&
@@ -152,7 +155,8 @@ struct draft *draft_build(const struct keyfile *keyfile, const struct layers *la
   return ok ? g_steal_pointer(&draft) : NULL;
 }
 
-static struct experiment *experiment_of(const struct keyfile *keyfile, const char *system, char **sets, GError **error)
+static struct experiment *experiment_of(const struct keyfile *keyfile, const char *system, char **sets,
+                                        GError **error)
 {
   g_autoptr(Layers) layers = layers_new(keyfile, system, sets, error);
   g_autoptr(Draft) draft = layers ? draft_build(keyfile, layers, system, sets, error) : NULL;
@@ -164,7 +168,8 @@ static struct experiment *experiment_of(const struct keyfile *keyfile, const cha
 }
 
 /* A wrong value of any system is found before the first one runs. */
-static gboolean systems_check(const struct keyfile *keyfile, const struct experiment *general, char **sets, GError **error)
+static gboolean systems_check(const struct keyfile *keyfile, const struct experiment *general, char **sets,
+                              GError **error)
 {
   for (char *const *system = general->systems; *system; system++) {
     g_autoptr(Experiment) experiment = experiment_of(keyfile, *system, sets, error);
@@ -174,7 +179,8 @@ static gboolean systems_check(const struct keyfile *keyfile, const struct experi
   return TRUE;
 }
 
-struct experiment *experiment_parse(const struct keyfile *keyfile, const char *system, char **sets, GError **error)
+struct experiment *experiment_parse(const struct keyfile *keyfile, const char *system, char **sets,
+                                    GError **error)
 {
   if (*system && !g_strv_contains(experiment_systems, system)) {
     input_error(error, "--system", 0, "unknown system \"%s\"; nearest is \"%s\"", system,

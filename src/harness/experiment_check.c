@@ -3,30 +3,45 @@
 
 #include <string.h>
 
+#include "harness/nearest.h"
+#include "harness/trace.h"
+
 /* Systems whose models live in the memory pool. */
 static const char *const pool_systems[] = {"distmind", NULL};
 
-static gboolean check_trace(struct experiment *experiment, const struct layers *layers, GError **error)
+static gboolean check_format(const char *format, const char *section, const struct layers *layers,
+                             GError **error)
 {
-  if (experiment->workload != WORKLOAD_TRACE)
+  const char *const *known = trace_formats();
+  if (format && (g_str_equal(format, "auto") || g_strv_contains(known, format)))
     return TRUE;
-  if (!experiment->trace)
-    return layers_error(layers, "workload", "kind", error, "kind = trace: expected workload.trace = FILE (or --trace FILE)");
-  return TRUE;
+  return layers_error(layers, section, "format", error,
+                      "%s.format: expected auto or a layout, found \"%s\"; nearest is \"%s\"", section,
+                      format ? format : "none", nearest_word(format ? format : "none", known));
+}
+
+static gboolean check_trace(const struct experiment *experiment, const struct layers *layers, GError **error)
+{
+  if (experiment->workload == WORKLOAD_TRACE && !experiment->trace)
+    return layers_error(layers, "workload", "kind", error,
+                        "kind = trace: expected workload.trace = FILE (or --trace FILE)");
+  return check_format(experiment->trace_format, "workload", layers, error) &&
+         check_format(experiment->train_trace_format, "training", layers, error);
 }
 
 static gboolean check_workload(struct experiment *experiment, const struct layers *layers, GError **error)
 {
   gboolean open = experiment->workload == WORKLOAD_POISSON || experiment->workload == WORKLOAD_GAMMA;
   if (open && !(experiment->rate_rps > 0))
-    return layers_error(layers, "workload", layers_find(layers, "workload", "rate_rps") ? "rate_rps" : "kind", error,
-                        "kind = %s: expected workload.rate_rps above 0",
+    return layers_error(layers, "workload", layers_find(layers, "workload", "rate_rps") ? "rate_rps" : "kind",
+                        error, "kind = %s: expected workload.rate_rps above 0",
                         experiment->workload == WORKLOAD_POISSON ? "poisson" : "gamma");
   if (experiment->duration_ns == 0 && experiment->workload != WORKLOAD_TRACE)
     return layers_error(layers, "workload", "duration_s", error,
                         "workload.duration_s: expected above 0 (0, the trace's end, needs kind = trace)");
   if (experiment->duration_ns && experiment->warmup_ns >= experiment->duration_ns)
-    return layers_error(layers, "experiment", "warmup_s", error, "experiment.warmup_s: expected below workload.duration_s");
+    return layers_error(layers, "experiment", "warmup_s", error,
+                        "experiment.warmup_s: expected below workload.duration_s");
   if (experiment->workload == WORKLOAD_CLOSED && experiment->outstanding == 0)
     experiment->outstanding = 1;
   return check_trace(experiment, layers, error);
@@ -45,8 +60,8 @@ static gboolean check_active(const struct experiment *experiment, const struct l
   for (uint32_t i = 0; i < experiment->active_phases; i++)
     most = MAX(most, experiment->active[i].slots);
   if (experiment->workload == WORKLOAD_SHIFTING && most > gpus)
-    return layers_error(layers, "workload", "active", error, "workload.active: expected at most %u slots, one a GPU, found %u",
-                        gpus, most);
+    return layers_error(layers, "workload", "active", error,
+                        "workload.active: expected at most %u slots, one a GPU, found %u", gpus, most);
   return TRUE;
 }
 
@@ -69,8 +84,8 @@ static gboolean check_memory(const struct experiment *experiment, const struct l
 static gboolean check_pool(const struct experiment *experiment, const struct layers *layers, GError **error)
 {
   if (experiment->memory_servers == 0 && g_strv_contains(pool_systems, experiment->system))
-    return layers_error(layers, "cluster", "memory_servers", error, "system \"%s\": expected cluster.memory_servers above 0",
-                        experiment->system);
+    return layers_error(layers, "cluster", "memory_servers", error,
+                        "system \"%s\": expected cluster.memory_servers above 0", experiment->system);
   if (experiment->memory_servers && experiment->replicas > experiment->memory_servers)
     return layers_error(layers, "pipeline", "replicas", error,
                         "pipeline.replicas: expected at most cluster.memory_servers = %u, found %u",
@@ -78,16 +93,19 @@ static gboolean check_pool(const struct experiment *experiment, const struct lay
   return TRUE;
 }
 
-static gboolean check_training(const struct experiment *experiment, const struct layers *layers, GError **error)
+static gboolean check_training(const struct experiment *experiment, const struct layers *layers,
+                               GError **error)
 {
   const char *key = experiment->train_model ? "model" : "trace";
   if (!experiment->train_model && !experiment->train_trace)
     return TRUE;
   if (experiment->train_model && (strchr(experiment->train_model, '/') || *experiment->train_model == '.'))
-    return layers_error(layers, "training", "model", error, "training.model: expected the name of a profile, found \"%s\"",
+    return layers_error(layers, "training", "model", error,
+                        "training.model: expected the name of a profile, found \"%s\"",
                         experiment->train_model);
   if (experiment->train_step_ns == 0)
-    return layers_error(layers, "training", key, error, "[training] with a %s: expected training.batch_ms above 0", key);
+    return layers_error(layers, "training", key, error,
+                        "[training] with a %s: expected training.batch_ms above 0", key);
   return TRUE;
 }
 

@@ -1,4 +1,5 @@
-/* Lines of [events]: servers that fail, leave or join, and values that change, in mid-run; see experiment_parts.h. */
+/* Lines of [events]: servers that fail, leave or join, and values that change, in mid-run; see
+ * experiment_parts.h. */
 #include "harness/experiment_parts.h"
 
 #include <stdlib.h>
@@ -10,14 +11,15 @@
 
 enum { WORDS_MAX = 8, EVENTS_MAX = 1024 };
 
-static const char event_form[] = "expected at TIME_S fail|remove gpu_server|memory_server INDEX, at TIME_S add "
-                                 "gpu_server|memory_server COUNT [of HARDWARE] or at TIME_S set cluster.KEY VALUE";
-static const char *const event_kinds[] = {[EVENT_FAIL] = "fail", [EVENT_REMOVE] = "remove", [EVENT_ADD] = "add",
-                                          [EVENT_SET] = "set", NULL};
-static const char *const member_kinds[] = {[MEMBER_GPU_SERVER] = "gpu_server", [MEMBER_MEMORY_SERVER] = "memory_server",
-                                           NULL};
-static const char *const changeable[] = {"cluster.nic_gbit_s", "cluster.memory_nic_gbit_s", "cluster.pcie_gbyte_s",
-                                         "cluster.host_cache_gb", NULL};
+static const char event_form[] =
+    "expected at TIME_S fail|remove gpu_server|memory_server INDEX, at TIME_S add "
+    "gpu_server|memory_server COUNT [of HARDWARE] or at TIME_S set cluster.KEY VALUE";
+static const char *const event_kinds[] = {
+    [EVENT_FAIL] = "fail", [EVENT_REMOVE] = "remove", [EVENT_ADD] = "add", [EVENT_SET] = "set", NULL};
+static const char *const member_kinds[] = {
+    [MEMBER_GPU_SERVER] = "gpu_server", [MEMBER_MEMORY_SERVER] = "memory_server", NULL};
+static const char *const changeable[] = {"cluster.nic_gbit_s", "cluster.memory_nic_gbit_s",
+                                         "cluster.pcie_gbyte_s", "cluster.host_cache_gb", NULL};
 
 static int word_of(const char *const *words, const char *text)
 {
@@ -42,7 +44,8 @@ static char **words_of(const char *text)
 static gboolean set_parse(char **words, struct experiment_event *event, GError **error)
 {
   if (word_of(changeable, words[0]) < 0)
-    return input_error(error, NULL, 0, "expected a key that may change in mid-run, found \"%s\"; nearest is \"%s\"", words[0],
+    return input_error(error, NULL, 0,
+                       "expected a key that may change in mid-run, found \"%s\"; nearest is \"%s\"", words[0],
                        nearest_word(words[0], changeable));
   const char *key = strchr(words[0], '.') + 1;
   const struct setting *row = setting_find(hardware_settings, NULL, key);
@@ -62,16 +65,16 @@ static gboolean member_parse(char **words, struct experiment_event *event, char 
   int member = word_of(member_kinds, words[0]);
   guint64 number;
   if (member < 0)
-    return input_error(error, NULL, 0, "expected gpu_server | memory_server, found \"%s\"; nearest is \"%s\"", words[0],
-                       nearest_word(words[0], member_kinds));
+    return input_error(error, NULL, 0, "expected gpu_server | memory_server, found \"%s\"; nearest is \"%s\"",
+                       words[0], nearest_word(words[0], member_kinds));
   event->member = (enum member_kind)member;
   if (!words[1] || !integer_parse(words[1], event->kind == EVENT_ADD, EXPERIMENT_SERVERS_MAX, &number, error))
     return words[1] ? FALSE : input_error(error, NULL, 0, "%s", event_form);
   event->number = (uint32_t)number;
   if (!words[2])
     return TRUE;
-  if (event->kind != EVENT_ADD || event->member != MEMBER_GPU_SERVER || !g_str_equal(words[2], "of") || !words[3] ||
-      words[4])
+  if (event->kind != EVENT_ADD || event->member != MEMBER_GPU_SERVER || !g_str_equal(words[2], "of") ||
+      !words[3] || words[4])
     return input_error(error, NULL, 0, "%s, found \"%s\" after it", event_form, words[2]);
   *hardware = g_strdup(words[3]);
   return TRUE;
@@ -89,13 +92,15 @@ static gboolean event_parse(const char *text, struct experiment_event *event, ch
   event->at_ns = ns_round(seconds * 1e9);
   int kind = word_of(event_kinds, words[2]);
   if (kind < 0)
-    return input_error(error, NULL, 0, "expected fail | remove | add | set, found \"%s\"; nearest is \"%s\"", words[2],
-                       nearest_word(words[2], event_kinds));
+    return input_error(error, NULL, 0, "expected fail | remove | add | set, found \"%s\"; nearest is \"%s\"",
+                       words[2], nearest_word(words[2], event_kinds));
   event->kind = (enum event_kind)kind;
-  return event->kind == EVENT_SET ? set_parse(&words[3], event, error) : member_parse(&words[3], event, hardware, error);
+  return event->kind == EVENT_SET ? set_parse(&words[3], event, error)
+                                  : member_parse(&words[3], event, hardware, error);
 }
 
-static gboolean event_add(struct draft *draft, const struct layers *layers, const struct given *given, GError **error)
+static gboolean event_add(struct draft *draft, const struct layers *layers, const struct given *given,
+                          GError **error)
 {
   struct experiment *experiment = &draft->experiment;
   g_autoptr(GError) inner = NULL;
@@ -131,23 +136,25 @@ struct census {
   gboolean gone[EXPERIMENT_SERVERS_MAX];
 };
 
-static gboolean census_follow(struct census *census, const struct experiment_event *event, const struct layers *layers,
-                              GError **error)
+static gboolean census_follow(struct census *census, const struct experiment_event *event,
+                              const struct layers *layers, GError **error)
 {
   const char *kind = member_kinds[event->member];
   if (event->kind == EVENT_ADD) {
     if (event->number > EXPERIMENT_SERVERS_MAX - census->known)
-      return layers_error(layers, "events", event->name, error, "event \"%s\": expected at most %d servers in all",
-                          event->name, EXPERIMENT_SERVERS_MAX);
+      return layers_error(layers, "events", event->name, error,
+                          "event \"%s\": expected at most %d servers in all", event->name,
+                          EXPERIMENT_SERVERS_MAX);
     census->known += event->number;
     return TRUE;
   }
   if (event->number >= census->known)
-    return layers_error(layers, "events", event->name, error, "event \"%s\": expected a %s below %u, found %u", event->name,
-                        kind, census->known, event->number);
-  if (census->gone[event->number])
-    return layers_error(layers, "events", event->name, error, "event \"%s\": %s %u has left before", event->name, kind,
+    return layers_error(layers, "events", event->name, error,
+                        "event \"%s\": expected a %s below %u, found %u", event->name, kind, census->known,
                         event->number);
+  if (census->gone[event->number])
+    return layers_error(layers, "events", event->name, error, "event \"%s\": %s %u has left before",
+                        event->name, kind, event->number);
   census->gone[event->number] = TRUE;
   return TRUE;
 }

@@ -7,7 +7,8 @@
 #include "harness/resolve.h"
 
 /* Paths typed on the command line are the working directory's first, those of a file are the file's. */
-static char *find_hardware(const struct layers *layers, const struct given *given, const char *name, GError **error)
+static char *find_hardware(const struct layers *layers, const struct given *given, const char *name,
+                           GError **error)
 {
   g_autoptr(GError) inner = NULL;
   char *path = given && given->typed ? hardware_find(name, NULL, NULL) : NULL;
@@ -18,8 +19,8 @@ static char *find_hardware(const struct layers *layers, const struct given *give
   return path;
 }
 
-int draft_hardware(struct draft *draft, const struct layers *layers, const struct given *given, const char *name,
-                   GError **error)
+int draft_hardware(struct draft *draft, const struct layers *layers, const struct given *given,
+                   const char *name, GError **error)
 {
   struct experiment *experiment = &draft->experiment;
   uint32_t index = experiment->hardware_count;
@@ -37,7 +38,8 @@ int draft_hardware(struct draft *draft, const struct layers *layers, const struc
   if (!hardware_read(path, hardware, error))
     return -1;
   if (hardware->gpus_per_server == 0 && experiment->gpus_per_server == 0) {
-    given_error(layers, given, error, "expected GPU servers, found hardware \"%s\" with gpus_per_server = 0", name);
+    given_error(layers, given, error, "expected GPU servers, found hardware \"%s\" with gpus_per_server = 0",
+                name);
     return -1;
   }
   draft->hardware_path[index] = g_steal_pointer(&path);
@@ -66,8 +68,10 @@ static gboolean pool_add(struct draft *draft, const struct layers *layers, const
   const struct given *given = layers_find(layers, "cluster", "gpu_servers");
   struct server_pool *pool = &experiment->pool[experiment->pools];
   if (!pool_split(text, &pool->count, &name))
-    return given_error(layers, given, error, "cluster.gpu_servers: expected COUNT or COUNT*HARDWARE, COUNT from 1 to %d, found \"%s\"",
-                       EXPERIMENT_SERVERS_MAX, text);
+    return given_error(
+        layers, given, error,
+        "cluster.gpu_servers: expected COUNT or COUNT*HARDWARE, COUNT from 1 to %d, found \"%s\"",
+        EXPERIMENT_SERVERS_MAX, text);
   if (!name)
     given = layers_find(layers, "cluster", "hardware");
   int index = draft_hardware(draft, layers, given, name ? name : draft->hardware, error);
@@ -97,23 +101,25 @@ gboolean draft_pools(struct draft *draft, const struct layers *layers, GError **
   g_auto(GStrv) items = g_strsplit(draft->gpu_servers ? draft->gpu_servers : "none", ";", 64);
   uint32_t servers = 0;
   if (!draft->hardware)
-    return layers_error(layers, "cluster", "hardware", error, "cluster.hardware: expected a name or a path, found \"none\"");
+    return layers_error(layers, "cluster", "hardware", error,
+                        "cluster.hardware: expected a name or a path, found \"none\"");
   for (guint i = 0; items[i]; i++) {
     if (i == EXPERIMENT_POOLS_MAX)
-      return layers_error(layers, "cluster", "gpu_servers", error, "cluster.gpu_servers: expected at most %d pools",
-                          EXPERIMENT_POOLS_MAX);
+      return layers_error(layers, "cluster", "gpu_servers", error,
+                          "cluster.gpu_servers: expected at most %d pools", EXPERIMENT_POOLS_MAX);
     if (!pool_add(draft, layers, items[i], error))
       return FALSE;
     servers += draft->experiment.pool[i].count;
   }
   if (servers > EXPERIMENT_SERVERS_MAX)
-    return layers_error(layers, "cluster", "gpu_servers", error, "cluster.gpu_servers: expected at most %d servers, found %u",
-                        EXPERIMENT_SERVERS_MAX, servers);
+    return layers_error(layers, "cluster", "gpu_servers", error,
+                        "cluster.gpu_servers: expected at most %d servers, found %u", EXPERIMENT_SERVERS_MAX,
+                        servers);
   return memory_pool(draft, layers, error);
 }
 
-static gboolean override_apply(const struct setting *row, struct hardware *hardware, const struct layers *layers,
-                               const struct given *given, GError **error)
+static gboolean override_apply(const struct setting *row, struct hardware *hardware,
+                               const struct layers *layers, const struct given *given, GError **error)
 {
   g_autoptr(GError) inner = NULL;
   if (setting_apply(row, hardware, given->value, &inner))
@@ -131,7 +137,8 @@ gboolean draft_overrides(struct draft *draft, const struct layers *layers, GErro
     for (uint32_t i = 0; i < experiment->hardware_count; i++)
       if (!override_apply(row, &experiment->hardware[i], layers, given, error))
         return FALSE;
-    if ((row->flags & HARDWARE_NETWORK) && !override_apply(row, &experiment->memory_hardware, layers, given, error))
+    if ((row->flags & HARDWARE_NETWORK) &&
+        !override_apply(row, &experiment->memory_hardware, layers, given, error))
       return FALSE;
   }
   return TRUE;
@@ -156,7 +163,8 @@ gboolean draft_profiles(struct draft *draft, const struct layers *layers, GError
     if (!*folder)
       *folder = resolve_path(draft->profile_dir, layers->path);
     if (!*folder)
-      return given_error(layers, given, error, "models.profile_dir: cannot find folder \"%s\"", draft->profile_dir);
+      return given_error(layers, given, error, "models.profile_dir: cannot find folder \"%s\"",
+                         draft->profile_dir);
   }
   return TRUE;
 }

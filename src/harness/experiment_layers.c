@@ -41,14 +41,15 @@ const struct given *layers_find(const struct layers *layers, const char *section
   return NULL;
 }
 
-static gboolean error_at(const struct layers *layers, const struct given *given, GError **error, const char *format,
-                         va_list args)
+static gboolean error_at(const struct layers *layers, const struct given *given, GError **error,
+                         const char *format, va_list args)
 {
   g_autofree char *message = g_strdup_vprintf(format, args);
   return input_error(error, given ? given->file : layers->path, given ? given->line : 0, "%s", message);
 }
 
-gboolean given_error(const struct layers *layers, const struct given *given, GError **error, const char *format, ...)
+gboolean given_error(const struct layers *layers, const struct given *given, GError **error,
+                     const char *format, ...)
 {
   va_list args;
   va_start(args, format);
@@ -106,10 +107,10 @@ static gboolean unknown_key(struct place place, const char *section, const char 
   const struct setting *elsewhere = setting_find(experiment_settings, NULL, key);
   g_autoptr(GPtrArray) keys = known_keys(section);
   if (elsewhere)
-    return input_error(error, place.file, place.line, "unknown key \"%s\" in [%s]; \"%s\" is a key of [%s]", key, section,
-                       key, elsewhere->section);
-  return input_error(error, place.file, place.line, "unknown key \"%s\" in [%s]; nearest is \"%s\"", key, section,
-                     nearest_word(key, (const char *const *)keys->pdata));
+    return input_error(error, place.file, place.line, "unknown key \"%s\" in [%s]; \"%s\" is a key of [%s]",
+                       key, section, key, elsewhere->section);
+  return input_error(error, place.file, place.line, "unknown key \"%s\" in [%s]; nearest is \"%s\"", key,
+                     section, nearest_word(key, (const char *const *)keys->pdata));
 }
 
 static gboolean unknown_section(struct place place, const char *name, GError **error)
@@ -126,8 +127,9 @@ static const char *section_of_bare(struct place place, const char *key, GError *
     if (!g_str_equal(row->key, key))
       continue;
     if (found) {
-      input_error(error, place.file, place.line, "key \"%s\" is in [%s] and in [%s]: expected \"%s.%s\" or \"%s.%s\"", key,
-                  found->section, row->section, found->section, key, row->section, key);
+      input_error(error, place.file, place.line,
+                  "key \"%s\" is in [%s] and in [%s]: expected \"%s.%s\" or \"%s.%s\"", key, found->section,
+                  row->section, found->section, key, row->section, key);
       return NULL;
     }
     found = row;
@@ -195,7 +197,8 @@ static gboolean general_add(struct layers *layers, const struct keyfile_section 
   return TRUE;
 }
 
-/* Name, seed and list of systems are one experiment's, not one system's: all systems must see the same load. */
+/* Name, seed and list of systems are one experiment's, not one system's: all systems must see the same load.
+ */
 static gboolean is_shared(const char *section, const char *key)
 {
   return g_str_equal(section, "experiment") &&
@@ -218,8 +221,8 @@ static gboolean system_add(struct layers *layers, const struct keyfile_section *
     if (!of)
       return FALSE;
     if (is_shared(of, key))
-      return input_error(error, layers->path, entry->line, "%s.%s is the same for all systems: expected it in [%s]", of,
-                         key, of);
+      return input_error(error, layers->path, entry->line,
+                         "%s.%s is the same for all systems: expected it in [%s]", of, key, of);
     if (g_str_equal(name, system))
       layers_put(layers, place, of, key, entry->value, FALSE);
   }
@@ -237,7 +240,8 @@ static gboolean is_plain(const char *text)
 static gboolean set_add(struct layers *layers, const char *text, GError **error)
 {
   if (!is_plain(text))
-    return input_error(error, "--set", 0, "expected SECTION.KEY=VALUE of UTF-8 text without \"#\" or control characters");
+    return input_error(error, "--set", 0,
+                       "expected SECTION.KEY=VALUE of UTF-8 text without \"#\" or control characters");
   g_autofree char *file = g_strdup_printf("--set %s", text);
   struct place place = {file, 0};
   const char *equals = strchr(text, '=');
@@ -252,7 +256,8 @@ static gboolean set_add(struct layers *layers, const char *text, GError **error)
   if (!*value)
     return input_error(error, file, 0, "expected a value after \"=\", found nothing");
   if (strlen(value) > KEYFILE_LINE_MAX / 2)
-    return input_error(error, section, 0, "expected a value of at most %d bytes for --set", KEYFILE_LINE_MAX / 2);
+    return input_error(error, section, 0, "expected a value of at most %d bytes for --set",
+                       KEYFILE_LINE_MAX / 2);
   layers_put(layers, place, section, key, value, TRUE);
   return TRUE;
 }
@@ -266,7 +271,8 @@ static void name_default(struct layers *layers)
   for (char *c = name; *c; c++)
     if (!g_ascii_isalnum(*c) && !strchr("._-", *c))
       *c = '_';
-  layers_put(layers, (struct place){layers->path, 0}, "experiment", "name", *name ? name : "experiment", FALSE);
+  layers_put(layers, (struct place){layers->path, 0}, "experiment", "name", *name ? name : "experiment",
+             FALSE);
 }
 
 struct layers *layers_new(const struct keyfile *keyfile, const char *system, char **sets, GError **error)

@@ -1,7 +1,9 @@
-/* What an experiment was told, before it is understood: the values given for one system, each with where it came from.
+/* What an experiment was told, before it is understood: the values given for one system, each with where it
+ * came from.
  *
- * Later layers replace earlier ones key by key: the file's general sections, then its [system X], then --set. What no
- * layer gives is the schema's default. Every name is checked here, so an unknown key is found whatever the system. */
+ * Later layers replace earlier ones key by key: the file's general sections, then its [system X], then --set.
+ * What no layer gives is the schema's default. Every name is checked here, so an unknown key is found
+ * whatever the system. */
 #ifndef DM_EXPERIMENT_LAYERS_H
 #define DM_EXPERIMENT_LAYERS_H
 
@@ -10,8 +12,8 @@
 struct given {
   const char *section; /* of the schema */
   char *key, *value;
-  char *file;    /* the experiment's path, or "--set SECTION.KEY=VALUE" as typed */
-  unsigned line; /* 0 of --set */
+  char *file;     /* the experiment's path, or "--set SECTION.KEY=VALUE" as typed */
+  unsigned line;  /* 0 of --set */
   gboolean typed; /* by --set: relative paths are the working directory's first */
 };
 
@@ -32,7 +34,7 @@ const struct given *layers_find(const struct layers *layers, const char *section
 gboolean layers_error(const struct layers *layers, const char *section, const char *key, GError **error,
                       const char *format, ...) G_GNUC_PRINTF(5, 6);
 /* The same for one given value, or for the file if given is NULL. */
-gboolean given_error(const struct layers *layers, const struct given *given, GError **error, const char *format, ...)
-    G_GNUC_PRINTF(4, 5);
+gboolean given_error(const struct layers *layers, const struct given *given, GError **error,
+                     const char *format, ...) G_GNUC_PRINTF(4, 5);
 
 #endif

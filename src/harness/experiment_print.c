@@ -1,7 +1,9 @@
-/* --print-config: the resolved experiment as a file that can be read again, each value with its source and meaning.
+/* --print-config: the resolved experiment as a file that can be read again, each value with its source and
+ * meaning.
  *
- * Names and paths that only the experiment's own folder explains are written as absolute paths, so that the printed file
- * means the same wherever it is put. Keys of hardware files stand as comments: the file that they come from is named. */
+ * Names and paths that only the experiment's own folder explains are written as absolute paths, so that the
+ * printed file means the same wherever it is put. Keys of hardware files stand as comments: the file that
+ * they come from is named. */
 #include "harness/experiment_parts.h"
 
 #include <string.h>
@@ -68,13 +70,18 @@ static char *shown_value(const struct given *given, const char *path)
   static const struct {
     const char *section, *key; /* key NULL: any */
     char *(*show)(const char *text, const char *near_file);
-  } anchors[] = {{"cluster", "hardware", anchored_hardware}, {"cluster", "memory_hardware", anchored_hardware},
-                 {"cluster", "gpu_servers", anchored_pools}, {"models", "profile_dir", anchored_path},
-                 {"workload", "trace", anchored_path},       {"training", "trace", anchored_path},
+  } anchors[] = {{"cluster", "hardware", anchored_hardware},
+                 {"cluster", "memory_hardware", anchored_hardware},
+                 {"cluster", "gpu_servers", anchored_pools},
+                 {"models", "profile_dir", anchored_path},
+                 {"workload", "trace", anchored_path},
+                 {"training", "trace", anchored_path},
                  {"events", NULL, anchored_event}};
   for (gsize i = 0; i < G_N_ELEMENTS(anchors); i++)
-    if (g_str_equal(anchors[i].section, given->section) && (!anchors[i].key || g_str_equal(anchors[i].key, given->key)))
-      return g_str_equal(given->value, "same") ? g_strdup(given->value) : anchors[i].show(given->value, given->typed ? NULL : path);
+    if (g_str_equal(anchors[i].section, given->section) &&
+        (!anchors[i].key || g_str_equal(anchors[i].key, given->key)))
+      return g_str_equal(given->value, "same") ? g_strdup(given->value)
+                                               : anchors[i].show(given->value, given->typed ? NULL : path);
   return g_strdup(given->value);
 }
 
@@ -112,16 +119,31 @@ static void print_others(GString *out, const char *section, const struct layers 
   }
 }
 
-static gboolean print_hardware(GString *out, const struct draft *draft, GError **error)
+/* Keys of hardware files that [cluster] sets, of those whose row has all of flags. */
+static GPtrArray *overridden_keys(const struct layers *layers, unsigned flags)
+{
+  GPtrArray *keys = g_ptr_array_new();
+  for (const struct setting *row = hardware_settings; row->key; row++)
+    if ((row->flags & flags) == flags && !setting_find(experiment_settings, "cluster", row->key) &&
+        layers_find(layers, "cluster", row->key))
+      g_ptr_array_add(keys, (gpointer)row->key);
+  g_ptr_array_add(keys, NULL);
+  return keys;
+}
+
+static gboolean print_hardware(GString *out, const struct draft *draft, const struct layers *layers,
+                               GError **error)
 {
   const struct experiment *experiment = &draft->experiment;
+  g_autoptr(GPtrArray) all = overridden_keys(layers, 0);
+  g_autoptr(GPtrArray) network = overridden_keys(layers, HARDWARE_NETWORK);
   for (uint32_t i = 0; i < experiment->hardware_count; i++) {
     g_string_append_printf(out, "# hardware \"%s\" of GPU servers:\n", experiment->hardware[i].name);
-    if (!hardware_print(out, draft->hardware_path[i], error))
+    if (!hardware_print(out, draft->hardware_path[i], (const char *const *)all->pdata, error))
       return FALSE;
   }
   g_string_append_printf(out, "# hardware \"%s\" of memory servers:\n", experiment->memory_hardware.name);
-  return hardware_print(out, draft->memory_hardware_path, error);
+  return hardware_print(out, draft->memory_hardware_path, (const char *const *)network->pdata, error);
 }
 
 static char *config_text(const struct draft *draft, const struct layers *layers, GError **error)
@@ -136,7 +158,7 @@ static char *config_text(const struct draft *draft, const struct layers *layers,
       if (g_str_equal(row->section, *section))
         print_row(out, row, layers);
     print_others(out, *section, layers);
-    if (g_str_equal(*section, "cluster") && !print_hardware(out, draft, error))
+    if (g_str_equal(*section, "cluster") && !print_hardware(out, draft, layers, error))
       return NULL;
   }
   return g_string_free(g_steal_pointer(&out), FALSE);

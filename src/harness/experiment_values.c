@@ -10,8 +10,9 @@
 enum { PHASES_MAX = 1024 };
 
 static const char own_choice[] = "default";
-static const char *const balancers[] = {"default", "cache_aware", "least_loaded", "round_robin",    "pinned",
-                                        "multiplexed", "processes",   "earliest_start", NULL};
+static const char *const balancers[] = {"default",     "cache_aware",    "least_loaded",
+                                        "round_robin", "pinned",         "multiplexed",
+                                        "processes",   "earliest_start", NULL};
 static const char *const caches[] = {"default", "weighted", "lru", NULL};
 static const char *const yields[] = {"default", "layer", "step", NULL};
 
@@ -22,7 +23,8 @@ static int word_index(const char *const *words, const char *text, GError **error
     if (g_str_equal(words[i], text))
       return i;
   g_autofree char *all = g_strjoinv(" | ", (char **)words);
-  input_error(error, NULL, 0, "expected %s, found \"%s\"; nearest is \"%s\"", all, text, nearest_word(text, words));
+  input_error(error, NULL, 0, "expected %s, found \"%s\"; nearest is \"%s\"", all, text,
+              nearest_word(text, words));
   return -1;
 }
 
@@ -52,8 +54,8 @@ gboolean staging_apply(const struct setting *setting, void *base, const char *te
   if (g_str_equal(text, "largest"))
     return TRUE;
   if (!number_parse(text, setting->min, setting->max, &gb, NULL))
-    return input_error(error, NULL, 0, "expected \"largest\" or a number from %g to %g, found \"%s\"", setting->min,
-                       setting->max, text);
+    return input_error(error, NULL, 0, "expected \"largest\" or a number from %g to %g, found \"%s\"",
+                       setting->min, setting->max, text);
   experiment->staging_bytes = (int64_t)(gb * setting->scale + 0.5);
   return TRUE;
 }
@@ -96,7 +98,8 @@ gboolean outstanding_apply(const struct setting *setting, void *base, const char
   guint64 clients = 0;
   (void)setting;
   if (!g_str_equal(text, "auto") && !integer_parse(text, 1, 1000000, &clients, NULL))
-    return input_error(error, NULL, 0, "expected \"auto\" or a whole number from 1 to 1000000, found \"%s\"", text);
+    return input_error(error, NULL, 0, "expected \"auto\" or a whole number from 1 to 1000000, found \"%s\"",
+                       text);
   experiment->outstanding = (uint32_t)clients;
   return TRUE;
 }

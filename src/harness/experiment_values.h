@@ -1,6 +1,8 @@
-/* Values of an experiment that are more than a number or a word: lists, and words that stand for a system's own choice.
+/* Values of an experiment that are more than a number or a word: lists, and words that stand for a system's
+ * own choice.
  *
- * Each function is a setting's `custom`: it reads text into the draft at base; FALSE + "expected ..., found ...". */
+ * Each function is a setting's `custom`: it reads text into the draft at base; FALSE + "expected ..., found
+ * ...". */
 #ifndef DM_EXPERIMENT_VALUES_H
 #define DM_EXPERIMENT_VALUES_H
 

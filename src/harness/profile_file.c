@@ -29,15 +29,27 @@ struct header {
 };
 
 #define AT(field) offsetof(struct header, field)
-#define MS ((double)NS_PER_MS)
-#define US ((double)NS_PER_US)
+#define MS        ((double)NS_PER_MS)
+#define US        ((double)NS_PER_US)
 static const char *const truths[] = {"false", "true", NULL};
 static const struct setting header_settings[] = {
     {.key = "warm_latency_ms", .kind = SETTING_REAL, .offset = AT(warm_ns), .scale = MS, .max = 1e9},
     {.key = "unpickle_ms", .kind = SETTING_REAL, .offset = AT(unpickle_ns), .scale = MS, .max = 1e9},
-    {.key = "first_inference_ms", .kind = SETTING_REAL, .offset = AT(first_inference_ns), .scale = MS, .max = 1e9},
-    {.key = "input_us_per_token", .kind = SETTING_REAL, .offset = AT(input_token_ns), .scale = US, .max = 1e9},
-    {.key = "output_us_per_token", .kind = SETTING_REAL, .offset = AT(output_token_ns), .scale = US, .max = 1e9},
+    {.key = "first_inference_ms",
+     .kind = SETTING_REAL,
+     .offset = AT(first_inference_ns),
+     .scale = MS,
+     .max = 1e9},
+    {.key = "input_us_per_token",
+     .kind = SETTING_REAL,
+     .offset = AT(input_token_ns),
+     .scale = US,
+     .max = 1e9},
+    {.key = "output_us_per_token",
+     .kind = SETTING_REAL,
+     .offset = AT(output_token_ns),
+     .scale = US,
+     .max = 1e9},
     {.key = "tensors", .kind = SETTING_UINT32, .offset = AT(tensors), .max = 1e9},
     {.key = "batch", .kind = SETTING_UINT32, .offset = AT(batch), .min = 1, .max = 1e6},
     {.key = "estimated", .kind = SETTING_CHOICE, .offset = AT(estimated), .choices = truths},
@@ -91,10 +103,12 @@ static gboolean row_read(struct table *table, const char *text, GError **error)
   guint64 bytes;
   double us;
   if (g_strv_length(fields) != LAYER_FIELDS)
-    return input_error(error, table->path, table->line, "expected %d fields (%s), found \"%s\"", LAYER_FIELDS, columns, text);
+    return input_error(error, table->path, table->line, "expected %d fields (%s), found \"%s\"", LAYER_FIELDS,
+                       columns, text);
   for (guint i = 0; i < LAYER_FIELDS; i++)
     if (!*g_strstrip(fields[i]))
-      return input_error(error, table->path, table->line, "expected %s, found an empty field %u", columns, i + 1);
+      return input_error(error, table->path, table->line, "expected %s, found an empty field %u", columns,
+                         i + 1);
   if (!integer_parse(fields[2], 0, (guint64)model_bytes_max, &bytes, &inner))
     return input_error(error, table->path, table->line, "param_bytes: %s", inner->message);
   if (!number_parse(fields[3], 0, 1e12, &us, &inner))
@@ -103,7 +117,8 @@ static gboolean row_read(struct table *table, const char *text, GError **error)
     return input_error(error, table->path, table->line, "expected at most %d layers", LAYERS_MAX);
   table->bytes += (double)bytes;
   if (table->bytes > model_bytes_max)
-    return input_error(error, table->path, table->line, "expected at most %g bytes of parameters in all", model_bytes_max);
+    return input_error(error, table->path, table->line, "expected at most %g bytes of parameters in all",
+                       model_bytes_max);
   struct layer layer = {.name = g_strdup(fields[0]), .bytes = bytes, .ns = us * US};
   g_array_append_val(table->layers, layer);
   return TRUE;
@@ -119,14 +134,15 @@ static gboolean line_read(struct table *table, char *text, GError **error)
   if (table->columns_read)
     return row_read(table, text, error);
   table->columns_read = g_str_equal(text, columns);
-  return table->columns_read ||
-         input_error(error, table->path, table->line, "expected the line \"%s\", found \"%s\"", columns, text);
+  return table->columns_read || input_error(error, table->path, table->line,
+                                            "expected the line \"%s\", found \"%s\"", columns, text);
 }
 
 static gboolean table_check(const struct table *table, GError **error)
 {
   if (!table->columns_read)
-    return input_error(error, table->path, table->line, "expected the line \"%s\", found the end of the file", columns);
+    return input_error(error, table->path, table->line, "expected the line \"%s\", found the end of the file",
+                       columns);
   if (!table->layers->len)
     return input_error(error, table->path, table->line, "expected a layer, found none");
   if (!(table->bytes > 0))
@@ -189,7 +205,8 @@ static struct profile *profile_of(const char *name, const struct table *table)
   return profile;
 }
 
-struct profile *profile_parse(const char *path, const char *name, const char *text, gsize length, GError **error)
+struct profile *profile_parse(const char *path, const char *name, const char *text, gsize length,
+                              GError **error)
 {
   struct table table;
   struct profile *profile = NULL;
@@ -220,11 +237,14 @@ gboolean profile_load_timing(struct profile *profile, const char *dir, uint32_t 
     return FALSE;
   g_autofree char *path = g_strdup_printf("%s/%s.csv", dir, profile->name);
   if (other->layers != profile->layers)
-    return input_error(error, path, 0, "expected the %u layers of the same model on the first hardware, found %u",
+    return input_error(error, path, 0,
+                       "expected the %u layers of the same model on the first hardware, found %u",
                        profile->layers, other->layers);
   for (uint32_t i = 0; i < profile->layers; i++)
     if (other->layer_bytes[i] != profile->layer_bytes[i])
-      return input_error(error, path, 0, "layer \"%s\": expected %" G_GUINT64_FORMAT " bytes as on the first hardware, found %" G_GUINT64_FORMAT,
+      return input_error(error, path, 0,
+                         "layer \"%s\": expected %" G_GUINT64_FORMAT
+                         " bytes as on the first hardware, found %" G_GUINT64_FORMAT,
                          other->layer_names[i], profile->layer_bytes[i], other->layer_bytes[i]);
   struct profile_timing swapped = profile->timing[hw];
   profile->timing[hw] = other->timing[0];

@@ -26,8 +26,9 @@ gboolean integer_parse(const char *text, guint64 min, guint64 max, guint64 *valu
   if (g_ascii_isdigit(*text) && g_ascii_string_to_unsigned(text, 10, min, max, value, NULL))
     return TRUE;
   return input_error(error, NULL, 0,
-                     "expected a whole number from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT ", found \"%s\"", min,
-                     max, text);
+                     "expected a whole number from %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT
+                     ", found \"%s\"",
+                     min, max, text);
 }
 
 static gboolean choice_apply(const struct setting *setting, int *field, const char *text, GError **error)
@@ -45,8 +46,8 @@ static gboolean choice_apply(const struct setting *setting, int *field, const ch
 static gboolean label_apply(char *field, const char *text, GError **error)
 {
   if (strlen(text) >= LABEL_BYTES || strchr(text, '/') || *text == '.')
-    return input_error(error, NULL, 0, "expected a name of under %d bytes without \"/\", found \"%s\"", LABEL_BYTES,
-                       text);
+    return input_error(error, NULL, 0, "expected a name of under %d bytes without \"/\", found \"%s\"",
+                       LABEL_BYTES, text);
   g_strlcpy(field, text, LABEL_BYTES);
   return TRUE;
 }
