@@ -1,60 +1,239 @@
-# DistMind testbed: `make help` lists the targets.
+# DistMind testbed: `make help` lists the targets, V=1 shows the commands that run.
+#
+#   build/            programs, archives and objects of the plain build
+#   build/asan/       the same under AddressSanitizer and UndefinedBehaviorSanitizer   (SANITIZE=1)
+#   build/libfuzzer/  the fuzz targets under libFuzzer, which needs clang              (FUZZER=1)
+#
+# Sources are found by wildcard, so a new file needs no line here:
+#
+#   src/{core,harness,backend_sim}/*.c   -> libcore.a, libharness.a, libsim.a; main.c -> distmind-sim
+#   tests/MODULE/*.c                     -> tests/MODULE, one Criterion program a folder
+#   tests/bench/bench_NAME.c             -> bench/NAME
+#   tests/fuzz/fuzz_NAME.c               -> fuzz/NAME (with tests/fuzz/driver.c, or libFuzzer)
+
 SHELL := /bin/bash
+.DEFAULT_GOAL := all
+ifeq ($(origin CC),default)
+CC := gcc
+endif
+PREFIX ?= /usr/local
 BUILD_ROOT ?= build
-CC ?= gcc
 SANITIZE ?= 0
-PKGS := glib-2.0 gsl sqlite3 yajl
-CPPFLAGS := -Isrc -D_GNU_SOURCE $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
-WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wno-missing-field-initializers
-CFLAGS := -std=gnu17 -O2 -g -ffp-contract=off -fno-omit-frame-pointer $(WARN)
-LIBS := $(shell pkg-config --libs $(PKGS) 2>/dev/null) -lm
+FUZZER ?= 0
+FUZZ_SECONDS ?= 600
+JOBS ?= $(shell nproc)
+
+# ---------------------------------------------------------------------------------------------------------------
+# Flags. CFLAGS, CPPFLAGS, LDFLAGS and WERROR are the user's to set; what the code needs stands apart from them.
+
+CFLAGS ?= -O2 -g
+WERROR ?= -Werror
+PACKAGES := glib-2.0 gsl sqlite3 yajl
+
+# -ffp-contract=off: a fused multiply-add would round differently from one compiler to the next, and decisions with it.
+compile_flags := -std=gnu17 -ffp-contract=off -fno-omit-frame-pointer $(CFLAGS) \
+	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wno-missing-field-initializers $(WERROR) \
+	-Isrc -D_GNU_SOURCE -DDM_SOURCE_DIR='"$(CURDIR)"' $(CPPFLAGS) $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
+link_flags := $(LDFLAGS)
+libraries := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm
+is_clang := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
+
 BUILD := $(BUILD_ROOT)
 ifeq ($(SANITIZE),1)
 BUILD := $(BUILD_ROOT)/asan
-CFLAGS += -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
-LDFLAGS += -fsanitize=address,undefined
+sanitizers := -fsanitize=address,undefined -fno-sanitize-recover=undefined
+compile_flags += -O1 $(sanitizers)
+# gcc's two shared sanitizer libraries take each other's report file, and UBSan's reports are lost; static ones do not.
+link_flags += $(sanitizers) $(if $(is_clang),,-static-libasan -static-libubsan)
 endif
+ifeq ($(FUZZER),1)
+BUILD := $(BUILD_ROOT)/libfuzzer
+compile_flags += -O1 -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+link_flags += -fsanitize=fuzzer,address,undefined
+endif
+
+# SimGrid, the fair-share solver's yardstick, is optional: the benchmarks say so when it is missing.
+ifneq ($(shell pkg-config --exists simgrid 2>/dev/null && echo yes),)
+bench_flags := -DHAVE_SIMGRID $(shell pkg-config --cflags simgrid)
+bench_libraries := -Wl,--as-needed $(shell pkg-config --libs simgrid)
+endif
+
+# ---------------------------------------------------------------------------------------------------------------
+# Sources and what is made of them.
 
 core_src := $(wildcard src/core/*.c)
 harness_src := $(wildcard src/harness/*.c)
 sim_src := $(filter-out src/backend_sim/main.c,$(wildcard src/backend_sim/*.c))
-obj = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
-libs_built := $(BUILD)/libharness.a $(BUILD)/libsim.a $(BUILD)/libcore.a
-link_libs := $(BUILD)/libsim.a $(BUILD)/libharness.a $(BUILD)/libcore.a
+test_modules := $(foreach m,core harness backend_sim e2e,$(if $(wildcard tests/$(m)/*.c),$(m)))
+bench_src := $(wildcard tests/bench/bench_*.c)
+fuzz_src := $(wildcard tests/fuzz/fuzz_*.c)
+all_src := $(core_src) $(harness_src) $(sim_src) src/backend_sim/main.c $(wildcard tests/*/*.c tests/*.c)
 
-all: $(BUILD)/distmind-sim
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+archives := $(BUILD)/libsim.a $(BUILD)/libharness.a $(BUILD)/libcore.a
+program := $(BUILD)/distmind-sim
+test_programs := $(test_modules:%=$(BUILD)/tests/%)
+bench_programs := $(patsubst tests/bench/bench_%.c,$(BUILD)/bench/%,$(bench_src))
+fuzz_programs := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(fuzz_src))
 
-$(BUILD)/obj/%.o: %.c
-	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c $< -o $@
-
-$(BUILD)/libcore.a: $(call obj,$(core_src))
-$(BUILD)/libharness.a: $(call obj,$(harness_src))
-$(BUILD)/libsim.a: $(call obj,$(sim_src))
-%.a:
-	@rm -f $@
-	ar rcs $@ $^
-
-$(BUILD)/distmind-sim: $(call obj,src/backend_sim/main.c) $(libs_built)
-	$(CC) $(LDFLAGS) $< $(link_libs) $(LIBS) -o $@
-
-# One Criterion program for each tests/MODULE/ folder: build/tests/MODULE.
-test_modules := core harness backend_sim e2e
-define test_program
-$(BUILD)/tests/$(1): $(call obj,$(wildcard tests/$(1)/*.c)) $(libs_built)
-	@mkdir -p $$(@D)
-	$(CC) $(LDFLAGS) $$(filter %.o,$$^) $(link_libs) $(LIBS) -lcriterion -o $$@
+# Stamps: files rewritten only when their text changes, so that a change of flags compiles again, and a source file that
+# came or went links again, although no file that is left became newer.
+define stamp
+ifneq ($$(strip $$(file <$(1))),$$(strip $(2)))
+$$(shell mkdir -p $$(dir $(1)))
+$$(file >$(1),$$(strip $(2)))
+endif
 endef
-$(foreach m,$(test_modules),$(if $(wildcard tests/$(m)/*.c),$(eval $(call test_program,$(m)))))
+$(eval $(call stamp,$(BUILD)/compile.stamp,$$(CC) $$(compile_flags) $$(bench_flags)))
+$(eval $(call stamp,$(BUILD)/link.stamp,$$(CC) $$(link_flags) $$(libraries) $$(bench_libraries) $$(all_src)))
 
-# One program for each tests/bench/bench_NAME.c and tests/fuzz/fuzz_NAME.c (the latter with the plain driver).
-$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/bench_%.o $(libs_built)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $< $(link_libs) $(LIBS) $(BENCH_LIBS) -o $@
-$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(BUILD)/obj/tests/fuzz/driver.o $(libs_built)
-	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) $(filter %.o,$^) $(link_libs) $(LIBS) -o $@
+ifeq ($(V),1)
+quiet :=
+say = @:
+else
+quiet := @
+say = @printf '  %-5s %s\n' $(1) $@
+endif
+needs_packages = $(if $(libraries:-lm=),,$(error libraries are missing: run `make deps`))
 
--include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)
+# ---------------------------------------------------------------------------------------------------------------
+# Programs.
+
+.PHONY: all programs
+all: $(program)
+programs: $(program) $(test_programs)
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/compile.stamp
+	$(needs_packages)
+	$(call say,CC)
+	@mkdir -p $(@D)
+	$(quiet)$(CC) $(compile_flags) $(extra_flags) -MMD -MP -c $< -o $@
+
+$(BUILD)/libcore.a: $(call objects,$(core_src))
+$(BUILD)/libharness.a: $(call objects,$(harness_src))
+$(BUILD)/libsim.a: $(call objects,$(sim_src))
+$(archives): $(BUILD)/link.stamp
+	$(call say,AR)
+	@rm -f $@
+	$(quiet)ar rcs $@ $(filter %.o,$^)
+
+link = $(quiet)mkdir -p $(@D) && $(CC) $(link_flags) $(filter %.o,$^) $(archives) $(libraries) $(1) -o $@
+
+$(program): $(call objects,src/backend_sim/main.c) $(archives) $(BUILD)/link.stamp
+	$(call say,LINK)
+	$(call link)
+
+define test_program
+$(BUILD)/tests/$(1): $(call objects,$(wildcard tests/$(1)/*.c)) $(archives) $(BUILD)/link.stamp
+	$$(call say,LINK)
+	$$(call link,-lcriterion)
+endef
+$(foreach m,$(test_modules),$(eval $(call test_program,$(m))))
+
+$(BUILD)/bench/%: $(BUILD)/obj/tests/bench/bench_%.o $(archives) $(BUILD)/link.stamp
+	$(call say,LINK)
+	$(call link,$(bench_libraries))
+$(call objects,$(bench_src)): private extra_flags += $(bench_flags)
+
+# libFuzzer brings a main of its own.
+fuzz_driver := $(if $(filter 1,$(FUZZER)),,$(call objects,$(addprefix tests/fuzz/,driver.c mutate.c corpus.c)))
+$(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(fuzz_driver) $(archives) $(BUILD)/link.stamp
+	$(call say,LINK)
+	$(call link)
+
+# Proves that a sanitizer's report is seen: tests/run.sh runs it before it trusts that there was none.
+$(BUILD)/tests/canary: $(BUILD)/obj/tests/canary.o $(BUILD)/link.stamp
+	$(call say,LINK)
+	$(quiet)mkdir -p $(@D) && $(CC) $(link_flags) $(filter %.o,$^) -o $@
+
+# DM_VERSION changes with every commit and DM_DATA_DIR with PREFIX: only the sources that name one of them get this header.
+uses_build_info := $(shell grep -lE 'DM_(VERSION|DATA_DIR)' $(all_src) /dev/null 2>/dev/null)
+$(call objects,$(uses_build_info)): private extra_flags += -include $(BUILD_ROOT)/build_info.h
+$(call objects,$(uses_build_info)): $(BUILD_ROOT)/build_info.h
+$(BUILD_ROOT)/build_info.h: FORCE
+	@scripts/build_info.sh '$(abspath $(PREFIX))/share/distmind' $@
+
+-include $(patsubst %.c,$(BUILD)/obj/%.d,$(all_src))
 .SECONDARY:
-.PHONY: all
+.PHONY: FORCE
+FORCE:
+
+# ---------------------------------------------------------------------------------------------------------------
+# Targets for people. Each sets up what it needs, then runs make again: pkg-config answers only once that is installed.
+
+submake = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
+TESTS ?= $(test_modules) fuzz
+tests_chosen = $(filter $(TESTS),$(test_modules))
+fuzz_chosen = $(if $(filter fuzz,$(TESTS)),$(patsubst tests/fuzz/fuzz_%.c,$(BUILD_ROOT)/asan/fuzz/%,$(fuzz_src)))
+
+.PHONY: help deps check demo bench fuzz lint install clean compile_commands.json
+help:
+	@echo 'make                 build/distmind-sim'
+	@echo 'make demo            replay a synthetic trace: the table of the systems compared, and one figure'
+	@echo 'make check           all tests, with every parser fuzzed for 5 s; ends with "N passed, N failed, N skipped"'
+	@echo '                     TESTS="core e2e fuzz" chooses, FUZZ_CHECK_SECONDS=5, TRACES=FOLDER of real traces'
+	@echo 'make check SANITIZE=1  the same under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make bench           speeds, each beside its yardstick'
+	@echo 'make fuzz            libFuzzer, FUZZ_SECONDS=600 each target; stops at the first finding'
+	@echo 'make lint            format, cppcheck, what src/core may not use, sizes'
+	@echo 'make format          clang-format -i, as lint wants it'
+	@echo 'make install         PREFIX=/usr/local, DESTDIR='
+	@echo 'make deps            install what is missing (Debian; done by demo, check, bench, fuzz and lint themselves)'
+	@echo 'make clean           remove build/'
+	@echo 'CC=clang, V=1, CFLAGS, LDFLAGS and WERROR= are heeded.'
+
+deps:
+	@scripts/deps.sh build check
+
+check:
+	@scripts/deps.sh build check
+	@$(submake) programs
+	@$(if $(fuzz_chosen),$(submake) SANITIZE=1 fuzz-programs)
+	@$(if $(filter 1,$(SANITIZE)),$(submake) $(BUILD)/tests/canary)
+	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh $(tests_chosen:%=$(BUILD)/tests/%) $(fuzz_chosen)
+
+.PHONY: fuzz-programs bench-programs
+fuzz-programs: $(fuzz_programs)
+bench-programs: $(bench_programs)
+
+demo:
+	@scripts/deps.sh build
+	@$(submake) all
+	@scripts/demo.sh $(program)
+
+bench:
+	@scripts/deps.sh build
+	@scripts/deps.sh bench || echo 'benchmarks go on without their optional yardstick'
+	@$(submake) all bench-programs
+	@scripts/bench.sh $(program) $(bench_programs)
+
+fuzz:
+	@scripts/deps.sh build fuzz
+	@$(submake) CC=clang FUZZER=1 fuzz-programs
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(fuzz_src:tests/fuzz/fuzz_%.c=$(BUILD_ROOT)/libfuzzer/fuzz/%)
+
+lint:
+	@scripts/deps.sh lint
+	@scripts/lint.sh
+
+.PHONY: format
+format:
+	@scripts/deps.sh lint
+	clang-format -i $(wildcard src/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
+
+install: all
+	install -D -m 755 $(program) $(DESTDIR)$(PREFIX)/bin/distmind-sim
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/distmind $(wildcard README.md results/README.md)
+	@for file in $$(find experiments traces -type f); do \
+	  install -D -m 644 $$file $(DESTDIR)$(PREFIX)/share/distmind/$$file || exit 1; done
+	@echo 'experiments and traces are in $(DESTDIR)$(PREFIX)/share/distmind'
+
+clean:
+	rm -rf $(BUILD_ROOT)
+
+# For editors and clangd.
+comma := ,
+compile_commands.json:
+	@{ echo '['; separator=; for file in $(all_src); do \
+	  printf '%s{"directory":"%s","file":"%s","command":"%s -c %s"}\n' "$$separator" '$(CURDIR)' $$file \
+	    '$(subst ",\\\",$(CC) $(subst ',,$(compile_flags)))' $$file; separator=$(comma); done; echo ']'; } > $@
