@@ -1,8 +1,8 @@
 /* Indexed 4-ary heap of pending events; see event_queue.h.
  *
- * An entry carries its whole key, so comparing touches the heap alone; kind and payload wait in a slot that is read once,
- * when the event is taken. Time and insertion are compared as one 128-bit number, without a branch: the children of a
- * node are in no order that a branch predictor could learn. */
+ * An entry carries its whole key, so comparing touches the heap alone; kind and payload wait in a slot that
+ * is read once, when the event is taken. Time and insertion are compared as one 128-bit number, without a
+ * branch: the children of a node are in no order that a branch predictor could learn. */
 #include "backend_sim/event_queue.h"
 
 #include "core/units.h"
@@ -100,8 +100,8 @@ static inline size_t first_child(const struct event_queue *queue, size_t child)
   return least;
 }
 
-/* Puts the entry at the hole or below it. The hole goes to the bottom first: an entry from the end of the heap belongs
- * there nearly always, and the way down then needs no comparison with it. */
+/* Puts the entry at the hole or below it. The hole goes to the bottom first: an entry from the end of the
+ * heap belongs there nearly always, and the way down then needs no comparison with it. */
 static void hole_fill(struct event_queue *queue, size_t hole, struct entry entry)
 {
   for (size_t child; (child = hole * ARITY + 1) < queue->count;) {

@@ -1,25 +1,26 @@
 /* Incremental max-min solver; see fair_share.h.
  *
- * The allocation as a fixed point. Let level(l) be the rate at which link l fills up as all flows are raised together:
+ * The allocation as a fixed point. Let level(l) be the rate at which link l fills up as all flows are raised
+ * together:
  *
  *     level(l) = the least x with  sum over flows f of l of min(x, rest(l, f)) = capacity(l),  or infinity
  *     rest(l, f) = min(cap of f, levels of the other links of f)
  *     rate(f) = min(cap of f, levels of all its links)
  *
- * level(l) depends on lower levels alone: a rest above x counts as x. So the levels are unique and can be settled from the
- * lowest up, and what a change cannot reach from below it does not reach at all: below the lowest level that changes,
- * filling goes as before. We keep for each link the right side, "fill", beside the level that the others believe in. Links
- * with level != fill wait in a heap, keyed by the lower of the two; the first of them takes its fill for its level, and the
- * fills of the higher links that share unrestrained flows with it are worked out again. This is the scheme of Ramalingam
- * and Reps (dynamic shortest paths, J. Algorithms 21, 1996), which needs only that dependence on lower values. In a random
- * topology a change so touches some ten links, however many there are.
+ * level(l) depends on lower levels alone: a rest above x counts as x. So the levels are unique and can be
+ * settled from the lowest up, and what a change cannot reach from below it does not reach at all: below the
+ * lowest level that changes, filling goes as before. We keep for each link the right side, "fill", beside the
+ * level that the others believe in. Links with level != fill wait in a heap, keyed by the lower of the two;
+ * the first of them takes its fill for its level, and the fills of the higher links that share unrestrained
+ * flows with it are worked out again. This is the scheme of Ramalingam and Reps (dynamic shortest paths, J.
+ * Algorithms 21, 1996), which needs only that dependence on lower values. In a random topology a change so
+ * touches some ten links, however many there are.
  *
  * Sums are worked out anew from the flows, never carried along: no rounding builds up over a run. */
 #include "backend_sim/fair_share.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "backend_sim/level_heap.h"
 
@@ -28,8 +29,8 @@
 #define FLOW_NEW  (LINK_NONE - 1)
 #define FLOW_GONE (LINK_NONE - 2)
 
-/* Links whose keys differ by less are settled in one go: symmetric links often come out an ulp apart, and the flows that
- * they share are then looked at once. A link settled too early is merely settled again. */
+/* Links whose keys differ by less are settled in one go: symmetric links often come out an ulp apart, and the
+ * flows that they share are then looked at once. A link settled too early is merely settled again. */
 #define SAME_LEVEL (1 + 1e-9)
 
 enum link_flag {
@@ -105,9 +106,9 @@ void fair_share_free(struct fair_share *fair)
     return;
   for (link_id l = 0; l < fair->link_count; l++)
     g_free(fair->links[l].crossings);
-  void *arrays[] = {fair->links,       fair->level,      fair->flows,      fair->bottleneck, fair->heap.entries,
-                    fair->heap.place,  fair->dirty.ids,  fair->stale.ids,  fair->touched.ids, fair->fresh,
-                    fair->rest,        fair->moved,      fair->changed};
+  void *arrays[] = {fair->links,      fair->level,     fair->flows,     fair->bottleneck,  fair->heap.entries,
+                    fair->heap.place, fair->dirty.ids, fair->stale.ids, fair->touched.ids, fair->fresh,
+                    fair->rest,       fair->moved,     fair->changed};
   for (size_t i = 0; i < G_N_ELEMENTS(arrays); i++)
     g_free(arrays[i]);
   g_free(fair);
@@ -195,7 +196,8 @@ flow_id fair_share_add_flow(struct fair_share *fair, const link_id *links, uint3
   flow_id f = flow_take(fair);
   struct flow *flow = &fair->flows[f];
   *flow = (struct flow){.count = count, .cap = cap > 0 ? cap : INFINITY};
-  memcpy(flow->links, links, count * sizeof *links);
+  for (uint32_t i = 0; i < count; i++)
+    flow->links[i] = links[i];
   for (uint32_t i = 0; i < count; i++) {
     crossing_add(fair, f, i);
     link_mark(fair, &fair->dirty, links[i], LINK_DIRTY);
@@ -244,9 +246,10 @@ static inline double crossing_rest(const double *level, const struct crossing *c
   return c < a ? c : a;
 }
 
-/* Least x with sum of min(x, rest) = capacity over count rests, those that are infinite left out of the array. Passes:
- * share what is left among the flows still open, close those that want less. x never falls, also in its last bit, so that
- * the result depends on no rest above it: the order in which links are settled rests on that. */
+/* Least x with sum of min(x, rest) = capacity over count rests, those that are infinite left out of the
+ * array. Passes: share what is left among the flows still open, close those that want less. x never falls,
+ * also in its last bit, so that the result depends on no rest above it: the order in which links are settled
+ * rests on that. */
 static double water_level(double capacity, double *rest, uint32_t finite, uint32_t count)
 {
   double left = capacity, level = 0;
@@ -437,7 +440,8 @@ uint32_t fair_share_solve(struct fair_share *fair, const flow_id **changed)
     for (uint32_t k = 0; k < link->count; k++)
       count = flow_tell(fair, link->crossings[k].flow, count);
   }
-  qsort(fair->changed, count, sizeof *fair->changed, flow_compare);
+  if (count)
+    qsort(fair->changed, count, sizeof *fair->changed, flow_compare);
   *changed = fair->changed;
   return count;
 }

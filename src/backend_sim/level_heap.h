@@ -1,4 +1,5 @@
-/* Small indexed binary heap of links in order of a rate, inside the fair-share solver. Inline: it is its hot path. */
+/* Small indexed binary heap of links in order of a rate, inside the fair-share solver. Inline: it is its hot
+ * path. */
 #ifndef DM_LEVEL_HEAP_H
 #define DM_LEVEL_HEAP_H
 

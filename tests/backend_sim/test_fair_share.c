@@ -167,7 +167,8 @@ static void plain_fill(struct plain *plain)
       }
     }
     for (uint32_t f = 0; f < FLOWS_MAX; f++) {
-      gboolean closes = least == INFINITY || (flow < FLOWS_MAX ? f == flow : plain_crosses(&plain->flows[f], link));
+      gboolean closes =
+          least == INFINITY || (flow < FLOWS_MAX ? f == flow : plain_crosses(&plain->flows[f], link));
       if (open[f] && closes) {
         plain->flows[f].rate = least;
         open[f] = FALSE;

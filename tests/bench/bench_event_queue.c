@@ -1,5 +1,6 @@
-/* Event queue against its yardstick, a bare binary heap of (time, sequence, id) without handles, in the same run: hold
- * operations (take the first event, add one an exponential time later) at 1k, 64k and 1M pending events. */
+/* Event queue against its yardstick, a bare binary heap of (time, sequence, id) without handles, in the same
+ * run: hold operations (take the first event, add one an exponential time later) at 1k, 64k and 1M pending
+ * events. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
