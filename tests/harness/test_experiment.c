@@ -453,11 +453,12 @@ static char *describe(const struct experiment *e)
 #define REAL(field)  g_string_append_printf(out, #field " %.17g\n", e->field);
   TEXT(name)
   TEXT(system)
-  TEXT(trace_format) TEXT(balancer) TEXT(train_model) TEXT(train_trace_format) TEXT(requests) TEXT(timeline)
-      WHOLE(seed) WHOLE(warmup_ns) WHOLE(warm) WHOLE(gpus_per_server) WHOLE(memory_servers)
-          WHOLE(host_cache_bytes) WHOLE(staging_bytes) WHOLE(gpu_model_bytes) WHOLE(gpu_models_max)
-              WHOLE(heartbeat_ns) WHOLE(heartbeat_misses) WHOLE(report_ns) WHOLE(ssd_copies) WHOLE(workload)
-                  WHOLE(map) WHOLE(limit) WHOLE(service_from_trace) WHOLE(select) WHOLE(shift_period_ns)
+  TEXT(trace_format)
+  TEXT(balancer) TEXT(train_model) TEXT(train_trace_format) TEXT(requests) TEXT(timeline) WHOLE(seed)
+      WHOLE(warmup_ns) WHOLE(warm) WHOLE(gpus_per_server) WHOLE(memory_servers) WHOLE(host_cache_bytes)
+          WHOLE(staging_bytes) WHOLE(gpu_model_bytes) WHOLE(gpu_models_max) WHOLE(heartbeat_ns)
+              WHOLE(heartbeat_misses) WHOLE(report_ns) WHOLE(ssd_copies) WHOLE(workload) WHOLE(map)
+                  WHOLE(limit) WHOLE(service_from_trace) WHOLE(select) WHOLE(shift_period_ns)
                       WHOLE(outstanding) WHOLE(duration_ns) WHOLE(timeout_ns) WHOLE(max_queue)
                           WHOLE(cache_set) WHOLE(cache) WHOLE(grouping_set) WHOLE(grouping.kind)
                               WHOLE(grouping.argument) WHOLE(sharding_set) WHOLE(sharding) WHOLE(order)
@@ -582,6 +583,8 @@ Test(experiment, printed_config_is_the_same_experiment)
   cr_expect_eq(e->hardware[0].nic_bytes_s, 5e8);
   round_trip(path, "", NULL);
   round_trip(path, "mps", sets);
+  static const char *const typed[] = {"workload.trace=t.csv", "cluster.hardware=hardware/own.ini", NULL};
+  round_trip(path, "", typed);
   const char *const made[] = {own, trace, path};
   for (gsize i = 0; i < G_N_ELEMENTS(made); i++)
     g_unlink(made[i]);
