@@ -71,6 +71,8 @@ static void model_lines(const struct trace_summary *summary, GString *out)
     return;
   }
   count_line(out, summary->kind == TRACE_NODES ? "GPU models" : "models", summary->models->len);
+  if (summary->apps)
+    count_line(out, "apps", summary->apps);
   if (summary->models_uncounted)
     count_line(out, "rows of more models", summary->models_uncounted);
   if (!isnan(summary->zipf) && summary->kind != TRACE_NODES)
@@ -162,6 +164,8 @@ static void json_arrivals(struct json_writer *json, const struct trace_summary *
 static void json_models(struct json_writer *json, const struct trace_summary *summary)
 {
   json_named_integer(json, "models", summary->models->len);
+  if (summary->apps)
+    json_named_integer(json, "apps", summary->apps);
   if (summary->kind != TRACE_NODES)
     json_named_real(json, "zipf", summary->zipf);
   json_key(json, "top_models");

@@ -21,9 +21,6 @@ static int fill(struct trace_csv *source, struct trace_row *row, GError **error)
     if (strcmp(trace_csv_text(source, PHASE), "Pending") != 0)
       return trace_csv_wrong(source, SCHEDULED, "a time in s of a pod that is not Pending", error),
              TRACE_ERROR;
-    if (no_gpu)
-      trace_quirk(&source->base.notes,
-                  "pods that are Pending and have no GPU, counted with the Pending ones");
     return trace_skip(&source->base.notes, "Pending, no scheduled_time");
   }
   if (no_gpu)

@@ -126,6 +126,18 @@ double zipf_fit(const uint64_t *counts, unsigned n)
   return (low + high) / 2;
 }
 
+static uint64_t count_apps(const GArray *models)
+{
+  g_autoptr(GHashTable) apps = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+  for (unsigned i = 0; i < models->len; i++) {
+    const char *name = g_array_index(models, struct trace_model, i).name, *slash = strrchr(name, '/');
+    if (!slash)
+      return 0;
+    g_hash_table_add(apps, g_strndup(name, (gsize)(slash - name)));
+  }
+  return g_hash_table_size(apps);
+}
+
 static void finish_models(struct trace_summary *summary)
 {
   g_array_sort(summary->models, by_rows);
@@ -133,6 +145,16 @@ static void finish_models(struct trace_summary *summary)
   for (unsigned i = 0; i < summary->models->len; i++)
     counts[i] = g_array_index(summary->models, struct trace_model, i).rows;
   summary->zipf = zipf_fit(counts, summary->models->len);
+  summary->apps = count_apps(summary->models);
+}
+
+/* GPUs come in round numbers: three digits take the histogram's half bucket away (8.001 is 8). */
+static double three_digits(double value)
+{
+  double unit = 0.01;
+  while (value >= 1000 * unit)
+    unit *= 10;
+  return floor(value / unit + 0.5) * unit;
 }
 
 static void finish_quantity(struct trace_quantity *quantity)
@@ -161,6 +183,10 @@ static void finish_summary(struct trace_summary *summary, const struct pass *pas
   finish_models(summary);
   for (int i = 0; i < QUANTITIES; i++)
     finish_quantity(&summary->quantity[i]);
+  struct trace_quantity *gpus = &summary->quantity[QUANTITY_GPUS];
+  gpus->p50 = three_digits(gpus->p50);
+  gpus->p90 = three_digits(gpus->p90);
+  gpus->p99 = three_digits(gpus->p99);
 }
 
 static struct trace_summary *summary_new(const struct trace_reader *reader)

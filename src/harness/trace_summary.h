@@ -45,6 +45,7 @@ struct trace_summary {
   double burstiness; /* (cv - 1) / (cv + 1): -1 regular, 0 Poisson, towards 1 bursty (Goh and Barabasi, EPL
                         81, 2008) */
   GArray *models;    /* struct trace_model, most rows first, then by name */
+  uint64_t apps; /* different names before the last slash, where every model has one (app/function); else 0 */
   uint64_t models_uncounted; /* rows of models beyond TRACE_MODELS_MAX */
   double zipf;               /* fitted exponent, NaN under two models */
   struct trace_quantity quantity[QUANTITIES];
