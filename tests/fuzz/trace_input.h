@@ -42,7 +42,9 @@ static char *fuzz_file(const char *name, const uint8_t *data, size_t size)
   char *path = g_build_filename(fuzz_folder, name, NULL);
   FILE *file = fopen(path, "wbe");
   g_assert(file);
-  g_assert(fwrite(data, 1, size, file) == size && fclose(file) == 0);
+  size_t written = fwrite(data, 1, size, file);
+  int closed = fclose(file);
+  g_assert(written == size && closed == 0);
   return path;
 }
 
