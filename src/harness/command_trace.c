@@ -284,20 +284,31 @@ static GOptionContext *option_context(const struct subcommand *sub, struct argum
   return context;
 }
 
+/* The usage line names the program as GLib knows it: for a moment that is the whole command. Free with
+ * g_free. */
+static char *help_text(GOptionContext *context, const struct subcommand *sub)
+{
+  g_autofree char *program = g_strdup(g_get_prgname() ? g_get_prgname() : "distmind-sim");
+  g_autofree char *command = g_strdup_printf("%s trace %s", program, sub->name);
+  g_set_prgname(command);
+  char *text = g_option_context_get_help(context, TRUE, NULL);
+  g_set_prgname(program);
+  return text;
+}
+
 static gboolean run_subcommand(const struct subcommand *sub, int argc, char **argv, GError **error)
 {
   g_auto(Arguments) arguments = {0};
   g_autoptr(GOptionContext) context = option_context(sub, &arguments);
   g_autoptr(GError) wrong = NULL;
   g_auto(GStrv) words = g_new0(char *, argc + 1);
-  words[0] = g_strdup_printf("trace %s", sub->name); /* for the usage line */
+  words[0] = g_strdup("trace");
   for (int i = 2; i < argc; i++)
     words[i - 1] = g_strdup(argv[i]);
-  g_set_prgname(g_get_prgname() ? g_get_prgname() : "distmind-sim");
   if (!g_option_context_parse_strv(context, &words, &wrong))
     return input_error(error, NULL, 0, "trace %s: %s", sub->name, wrong->message);
   if (arguments.help) {
-    g_autofree char *help = g_option_context_get_help(context, TRUE, NULL);
+    g_autofree char *help = help_text(context, sub);
     return print_text(help, error);
   }
   if (!arguments.files || g_strv_length(arguments.files) != 1)

@@ -2,7 +2,8 @@
  * compared.
  *
  * A byte 0x1e ends the trace; what follows goes to a second file beside it (durations of
- * azure-functions-2019, the header of pai-2020). The files live in one folder a process, under $TMPDIR. */
+ * azure-functions-2019, the header of pai-2020). The files live in a folder under $TMPDIR that goes with the
+ * input, since the driver ends its child by a signal. */
 #ifndef TRACE_INPUT_H
 #define TRACE_INPUT_H
 
@@ -37,12 +38,13 @@ static char *fuzz_file(const char *name, const uint8_t *data, size_t size)
   if (!fuzz_folder) {
     fuzz_folder = g_dir_make_tmp("distmind-fuzz-XXXXXX", NULL);
     g_assert(fuzz_folder);
-    atexit(remove_folder);
   }
   char *path = g_build_filename(fuzz_folder, name, NULL);
   FILE *file = fopen(path, "wbe");
   g_assert(file);
-  g_assert(fwrite(data, 1, size, file) == size && fclose(file) == 0);
+  size_t written = fwrite(data, 1, size, file);
+  int closed = fclose(file);
+  g_assert(written == size && closed == 0);
   return path;
 }
 
@@ -68,8 +70,8 @@ static uint64_t read_rows(struct trace_reader *reader)
   return sum;
 }
 
-static int fuzz_trace(const struct trace_options *options, const char *name, const char *second_name,
-                      const uint8_t *data, size_t size)
+static void fuzz_trace_files(const struct trace_options *options, const char *name, const char *second_name,
+                             const uint8_t *data, size_t size)
 {
   const uint8_t *mark = second_name && size ? memchr(data, SECOND_FILE_MARK, size) : NULL;
   size_t first_size = mark ? (size_t)(mark - data) : size;
@@ -80,13 +82,20 @@ static int fuzz_trace(const struct trace_options *options, const char *name, con
   struct trace_reader *reader = trace_open(path, options, &error);
   g_assert((reader == NULL) == (error != NULL));
   if (!reader)
-    return 0;
+    return;
   uint64_t sum = read_rows(reader);
   g_autoptr(GPtrArray) notices = trace_notices(reader);
   g_assert(notices);
   if (trace_rewind(reader, &error))
     g_assert(read_rows(reader) == sum);
   trace_close(reader);
+}
+
+static int fuzz_trace(const struct trace_options *options, const char *name, const char *second_name,
+                      const uint8_t *data, size_t size)
+{
+  fuzz_trace_files(options, name, second_name, data, size);
+  remove_folder();
   return 0;
 }
 

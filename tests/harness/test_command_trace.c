@@ -11,17 +11,16 @@
 
 #define DATA DM_SOURCE_DIR "/tests/harness/data/"
 
-static gboolean run(GError **error, ...)
+static gboolean run_words(GError **error, const char *const *words)
 {
   char *argv[16] = {"trace"};
   int argc = 1;
-  va_list words;
-  va_start(words, error);
-  while ((argv[argc] = va_arg(words, char *)))
-    argc++;
-  va_end(words);
+  for (; words[argc - 1]; argc++)
+    argv[argc] = (char *)words[argc - 1];
   return command_trace.run(argc, argv, error);
 }
+
+#define RUN(error, ...) run_words(error, (const char *const[]){__VA_ARGS__, NULL})
 
 static void expect_failure(const char *expected, const GError *error, gboolean done)
 {
@@ -49,17 +48,17 @@ Test(command_trace, shipped_trace_is_what_its_spec_gives, .init = redirect)
   g_autofree char *made = NULL, *shipped = NULL;
   gsize made_length, shipped_length;
   char *out = new_path();
-  cr_assert(run(&error, "synth", DM_SOURCE_DIR "/traces/quickstart.ini", "-o", out, NULL), "%s",
+  cr_assert(RUN(&error, "synth", DM_SOURCE_DIR "/traces/quickstart.ini", "-o", out), "%s",
             error ? error->message : "");
   cr_assert(g_file_get_contents(out, &made, &made_length, NULL));
   cr_assert(g_file_get_contents(DM_SOURCE_DIR "/traces/quickstart.csv", &shipped, &shipped_length, NULL));
   cr_assert_eq(made_length, shipped_length);
   cr_assert(memcmp(made, shipped, made_length) == 0);
   expect_failure("--force overwrites it", error,
-                 run(&error, "synth", DM_SOURCE_DIR "/traces/quickstart.ini", "-o", out, NULL));
+                 RUN(&error, "synth", DM_SOURCE_DIR "/traces/quickstart.ini", "-o", out));
   g_clear_error(&error);
-  cr_assert(run(&error, "synth", DM_SOURCE_DIR "/traces/quickstart.ini", "--seed", "9", "-o", out, "--force",
-                NULL));
+  cr_assert(
+      RUN(&error, "synth", DM_SOURCE_DIR "/traces/quickstart.ini", "--seed", "9", "-o", out, "--force"));
   g_free(g_steal_pointer(&made));
   cr_assert(g_file_get_contents(out, &made, &made_length, NULL));
   cr_assert(made_length != shipped_length || memcmp(made, shipped, made_length) != 0,
@@ -104,7 +103,7 @@ Test(command_trace, conversion_keeps_every_row, .init = redirect)
     g_autofree char *path = g_strconcat(DATA, files[i], NULL);
     char *out = new_path();
     /* trace_open without options draws minutes with seed 0. */
-    cr_assert(run(&error, "convert", path, "--out", out, "--seed", "0", NULL), "%s: %s", files[i],
+    cr_assert(RUN(&error, "convert", path, "--out", out, "--seed", "0"), "%s: %s", files[i],
               error ? error->message : "");
     expect_same_rows(path, out);
     temporary_remove(out);
@@ -118,7 +117,7 @@ Test(command_trace, wrong_use_is_one_line_and_leaves_nothing, .init = redirect)
   char *bad = temporary_file("bad.csv", "arrival_s,input_tokens\n1,1\n2,x\n", 31);
   g_autofree char *partial = g_strconcat(out, ".partial", NULL);
   struct {
-    char *words[6];
+    const char *words[6];
     const char *expected;
   } cases[] = {
       {{NULL}, "trace: expected info, convert or synth"},
@@ -138,8 +137,7 @@ Test(command_trace, wrong_use_is_one_line_and_leaves_nothing, .init = redirect)
       {{"convert", DATA "native.csv", "-o", "/no/such/folder/out.csv", NULL}, "cannot write"},
   };
   for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-    char **w = cases[i].words;
-    gboolean done = run(&error, w[0], w[1], w[2], w[3], w[4], NULL);
+    gboolean done = run_words(&error, cases[i].words);
     expect_failure(cases[i].expected, error, done);
     cr_assert(!strchr(error->message, '\n'));
     cr_assert(!g_file_test(out, G_FILE_TEST_EXISTS) && !g_file_test(partial, G_FILE_TEST_EXISTS));
@@ -152,7 +150,7 @@ Test(command_trace, wrong_use_is_one_line_and_leaves_nothing, .init = redirect)
 Test(command_trace, info_as_json, .init = redirect)
 {
   g_autoptr(GError) error = NULL;
-  cr_assert(run(&error, "info", DATA "openb_pods.csv", "--json", NULL), "%s", error ? error->message : "");
+  cr_assert(RUN(&error, "info", DATA "openb_pods.csv", "--json"), "%s", error ? error->message : "");
   FILE *out = cr_get_redirected_stdout();
   char text[8192] = {0};
   cr_assert_gt(fread(text, 1, sizeof text - 1, out), 0);
@@ -164,8 +162,8 @@ Test(command_trace, info_as_json, .init = redirect)
 Test(command_trace, help_teaches, .init = redirect)
 {
   g_autoptr(GError) error = NULL;
-  cr_assert(run(&error, "--help", NULL) && run(&error, "info", "--help", NULL) &&
-            run(&error, "convert", "-h", NULL) && run(&error, "synth", "--help", NULL));
+  cr_assert(RUN(&error, "--help") && RUN(&error, "info", "--help") && RUN(&error, "convert", "-h") &&
+            RUN(&error, "synth", "--help"));
   FILE *out = cr_get_redirected_stdout();
   char text[32768] = {0};
   cr_assert_gt(fread(text, 1, sizeof text - 1, out), 0);
