@@ -1,6 +1,7 @@
-/* Streams at a cluster's pace: 16 GPU-server ingress links, 4 memory-server egress links; a load is 4 streams (one from
- * each memory server) of 16 milestones each. A closed system keeps as many loads going as asked for; loads done a second
- * of CPU time. Goal: 75,000 a second at 16 loads at once, so that 20,000 leave room for all else. */
+/* Streams at a cluster's pace: 16 GPU-server ingress links, 4 memory-server egress links; a load is 4 streams
+ * (one from each memory server) of 16 milestones each. A closed system keeps as many loads going as asked
+ * for; loads done a second of CPU time. Goal: 75,000 a second at 16 loads at once, so that 20,000 leave room
+ * for all else. */
 #include <stdio.h>
 #include <time.h>
 
