@@ -1,5 +1,5 @@
-/* Streams worked by hand: the equations stand beside the figures. Capacities are in bytes a nanosecond for short (x GB/s),
- * so 10 bytes/ns moves 1,000 bytes in 100 ns. */
+/* Streams worked by hand: the equations stand beside the figures. Capacities are in bytes a nanosecond for
+ * short (x GB/s), so 10 bytes/ns moves 1,000 bytes in 100 ns. */
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -93,8 +93,8 @@ static double bed_time(const struct bed *bed, uint64_t user, uint32_t milestone)
 static void expect_time(const struct bed *bed, uint64_t user, uint32_t milestone, double ns)
 {
   double got = bed_time(bed, user, milestone);
-  cr_expect(fabs(got - ns) <= 1e-9 * fmax(1, ns), "stream %d milestone %u: %.12g ns, expected %.12g", (int)user,
-            milestone, got, ns);
+  cr_expect(fabs(got - ns) <= 1e-9 * fmax(1, ns), "stream %d milestone %u: %.12g ns, expected %.12g",
+            (int)user, milestone, got, ns);
 }
 
 Test(stream, milestones_of_one_stream_are_analytic)
@@ -147,9 +147,10 @@ Test(stream, staggered_starts)
 
 Test(stream, shards_of_two_loads_over_a_spine)
 {
-  /* Egress e0, e1 of 10, ingress i0, i1 of 10, all through a spine of 12 bytes/ns. Load 0: 600 bytes from each egress to
-   * i0; load 1: 300 from e0 to i1.  Three streams: spine 12/3 = 4 each (e0 8 of 10, i0 8 of 10).
-   *   load 1 done at 300/4 = 75; the others have 300 left and get min(12/2, 10/2) = 5 each: done at 75 + 60 = 135. */
+  /* Egress e0, e1 of 10, ingress i0, i1 of 10, all through a spine of 12 bytes/ns. Load 0: 600 bytes from
+   * each egress to i0; load 1: 300 from e0 to i1.  Three streams: spine 12/3 = 4 each (e0 8 of 10, i0 8 of
+   * 10). load 1 done at 300/4 = 75; the others have 300 left and get min(12/2, 10/2) = 5 each: done at 75 +
+   * 60 = 135. */
   struct bed *bed = bed_new();
   link_id e0 = stream_net_add_link(bed->net, 10 * PER_NS), e1 = stream_net_add_link(bed->net, 10 * PER_NS);
   link_id i0 = stream_net_add_link(bed->net, 10 * PER_NS), i1 = stream_net_add_link(bed->net, 10 * PER_NS);
@@ -172,7 +173,8 @@ Test(stream, shards_of_two_loads_over_a_spine)
 
 Test(stream, a_cap_leaves_its_share_to_others)
 {
-  /* 10 bytes/ns; A capped at 2 (200 bytes), B free (1,600): B at 8, A done at 100, B 800; then 10: 100 + 80 = 180. */
+  /* 10 bytes/ns; A capped at 2 (200 bytes), B free (1,600): B at 8, A done at 100, B 800; then 10: 100 + 80 =
+   * 180. */
   struct bed *bed = bed_new();
   link_id l = stream_net_add_link(bed->net, 10 * PER_NS);
   static const uint64_t a[] = {200}, b[] = {1600};
@@ -186,8 +188,8 @@ Test(stream, a_cap_leaves_its_share_to_others)
 
 Test(stream, pause_and_resume)
 {
-  /* 10 bytes/ns; A and B of 1,000 at 5 each. A pauses at 40 (200 done): B at 10. A resumes at 100: B has 200 + 600.
-   *   both at 5: B done at 100 + 200/5 = 140, A 400.  A alone: 140 + 600/10 = 200. */
+  /* 10 bytes/ns; A and B of 1,000 at 5 each. A pauses at 40 (200 done): B at 10. A resumes at 100: B has 200
+   * + 600. both at 5: B done at 100 + 200/5 = 140, A 400.  A alone: 140 + 600/10 = 200. */
   struct bed *bed = bed_new();
   link_id l = stream_net_add_link(bed->net, 10 * PER_NS);
   static const uint64_t ends[] = {1000};
@@ -211,7 +213,8 @@ Test(stream, pause_and_resume)
 
 Test(stream, capacity_changes_on_the_way)
 {
-  /* 10 bytes/ns, 1,000 bytes. At 30 the link falls to 1 (300 done), at 130 (400) it rises to 20: 130 + 600/20 = 160. */
+  /* 10 bytes/ns, 1,000 bytes. At 30 the link falls to 1 (300 done), at 130 (400) it rises to 20: 130 + 600/20
+   * = 160. */
   struct bed *bed = bed_new();
   link_id l = stream_net_add_link(bed->net, 10 * PER_NS);
   static const uint64_t ends[] = {350, 1000};
@@ -252,7 +255,8 @@ Test(stream, unlimited_and_empty_streams_end_at_once_by_an_event)
 
 Test(stream, cancelled_bytes_stay_counted)
 {
-  /* 3 bytes/ns, A and B: at 101 each has 151.5; A is cancelled: 151 bytes. B: 101 + (600 - 151.5)/3 = 250.5. */
+  /* 3 bytes/ns, A and B: at 101 each has 151.5; A is cancelled: 151 bytes. B: 101 + (600 - 151.5)/3 = 250.5.
+   */
   struct bed *bed = bed_new();
   link_id l = stream_net_add_link(bed->net, 3 * PER_NS);
   static const uint64_t ends[] = {100, 600};
