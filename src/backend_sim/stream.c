@@ -137,13 +137,16 @@ static void group_list(struct stream_net *net, group_id id)
   net->listed[net->listed_count++] = id;
 }
 
+/* Takes whole REBASE_BYTES off the group's count: exact, as the low bits stay. */
 static void group_rebase(struct stream_net *net, struct stream_group *group)
 {
+  double less = floor(group->bytes / REBASE_BYTES) * REBASE_BYTES;
+  group->bytes -= less;
   for (uint32_t i = 0; i < group->count; i++) {
-    group->heap[i].target -= group->bytes;
-    net->streams[group->heap[i].stream].base -= group->bytes;
+    struct stream *stream = &net->streams[group->heap[i].stream];
+    stream->base -= less;
+    group->heap[i].target = stream->base + (double)stream->ends[stream->next];
   }
-  group->bytes = 0;
 }
 
 /* Puts the group's event where its first milestone is. */

@@ -281,3 +281,23 @@ Test(stream, cancelled_bytes_stay_counted)
   cr_expect_eq(event_queue_size(bed->queue), 0);
   bed_free(bed);
 }
+
+Test(stream, a_group_that_never_empties_keeps_its_precision)
+{
+  /* 20 bytes/ns; A moves 2e13 of 3e13 bytes to 1e12 ns; then B (1,000) at 10 each: 1e12 + 100. A has 1e13 -
+   * 1,000 left: 1e12 + 100 + 5e11 - 50. A double tells 1.2e-4 ns there. */
+  struct bed *bed = bed_new();
+  link_id l = stream_net_add_link(bed->net, 20 * PER_NS);
+  static const uint64_t huge[] = {30000000000000}, small[] = {500, 500, 1000};
+  bed_start(bed, 0, &l, 1, 0, huge, 1, 'A');
+  bed_run(bed, 1000000000000 - 1);
+  bed->now = 1000000000000;
+  bed_start(bed, 1e12, &l, 1, 0, small, 3, 'B');
+  bed_run(bed, 2000000000000);
+  cr_expect(fabs(bed_time(bed, 'B', 0) - (1e12 + 50)) < 1e-3);
+  cr_expect_eq(bed_time(bed, 'B', 0), bed_time(bed, 'B', 1));
+  cr_expect(fabs(bed_time(bed, 'B', 2) - (1e12 + 100)) < 1e-3);
+  cr_expect(fabs(bed_time(bed, 'A', 0) - (1.5e12 + 50)) < 1e-3);
+  cr_expect_eq(stream_net_link_bytes(bed->net, l, bed->now), 30000000001000.0);
+  bed_free(bed);
+}
