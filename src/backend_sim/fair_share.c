@@ -39,7 +39,7 @@ static void links_grow(struct fair_share *fair)
   fair->heap.entries = g_renew(struct level_entry, fair->heap.entries, size);
   fair->heap.place = g_renew(uint32_t, fair->heap.place, size);
   fair->dirty.ids = g_renew(link_id, fair->dirty.ids, size);
-  fair->stale.ids = g_renew(link_id, fair->stale.ids, size);
+  fair->stale.ids = g_renew(link_id, fair->stale.ids, size + 1); /* one is written past the end */
   fair->touched.ids = g_renew(link_id, fair->touched.ids, size);
 }
 

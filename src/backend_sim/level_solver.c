@@ -37,12 +37,12 @@ static double water_level(double capacity, double *rest, uint32_t finite, uint32
     level = share > level ? share : level;
     uint32_t kept = 0;
     for (uint32_t i = 0; i < finite; i++) {
-      if (rest[i] < level) {
-        left -= rest[i];
-        count--;
-      } else {
-        rest[kept++] = rest[i];
-      }
+      double want = rest[i];
+      gboolean closes = want < level;
+      left -= closes ? want : 0;
+      count -= closes;
+      rest[kept] = want;
+      kept += !closes;
     }
     if (kept == finite)
       return level;
@@ -88,6 +88,17 @@ static void links_refresh(struct fair_share *fair, struct link_list *list, enum 
   list->count = 0;
 }
 
+/* Lists a link once whose fill may depend on levels from key on. Without a branch: which links do is anyone's
+ * guess. */
+static inline void stale_mark(struct fair_share *fair, link_id other, link_id l, double key)
+{
+  struct link *link = &fair->links[other];
+  uint32_t joins = (link->fill > key) & (other != l) & !(link->flags & LINK_STALE);
+  fair->stale.ids[fair->stale.count] = other;
+  fair->stale.count += joins;
+  link->flags |= joins ? LINK_STALE : 0;
+}
+
 /* The link's level becomes its fill. Marks those links stale whose fill may depend on it. */
 static void link_settle(struct fair_share *fair, link_id l, double key)
 {
@@ -100,10 +111,9 @@ static void link_settle(struct fair_share *fair, link_id l, double key)
     const struct crossing *crossing = &link->crossings[i];
     if (crossing_rest(fair->level, crossing) < key)
       continue;
-    for (uint32_t k = 0; k < FLOW_LINKS_MAX - 1; k++) {
-      if (fair->links[crossing->other[k]].fill > key && crossing->other[k] != l)
-        link_mark(fair, &fair->stale, crossing->other[k], LINK_STALE);
-    }
+    stale_mark(fair, crossing->other[0], l, key);
+    for (uint32_t k = 1; k < FLOW_LINKS_MAX - 1 && crossing->other[k] != crossing->other[0]; k++)
+      stale_mark(fair, crossing->other[k], l, key);
   }
   fair->level[l] = link->fill;
 }
