@@ -116,8 +116,32 @@ Test(event_queue, equals_a_searched_list)
     if (step % 10000 == 9999)
       while (list->len > 3)
         pop_both(queue, list);
+    /* many numbers go elsewhere: those of the queue must not run out (36 bits each are kept) */
+    if (step % 20000 == 7000)
+      event_queue_reserve(queue, ((uint64_t)1 << 35) - 10000);
   }
   while (list->len)
     pop_both(queue, list);
+  event_queue_free(queue);
+}
+
+Test(event_queue, order_outlives_any_count_of_insertions)
+{
+  struct event_queue *queue = event_queue_new();
+  event_queue_add(queue, 9, 0, 1);
+  event_queue_add(queue, 8, 0, 2);
+  event_queue_reserve(queue, (uint64_t)1 << 50);
+  event_queue_add(queue, 9, 0, 3);
+  uint64_t drawn = event_queue_sequence(queue);
+  event_queue_add(queue, 9, 0, 4);
+  static const uint64_t order[] = {2, 1, 3, 4};
+  for (int i = 0; i < 4; i++) {
+    int64_t time;
+    uint32_t kind;
+    uint64_t payload;
+    cr_expect_eq(event_queue_next_sequence(queue) < drawn, i < 3);
+    cr_assert(event_queue_pop(queue, &time, &kind, &payload));
+    cr_expect_eq(payload, order[i]);
+  }
   event_queue_free(queue);
 }
