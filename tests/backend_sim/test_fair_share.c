@@ -90,7 +90,7 @@ Test(fair_share, caps_and_infinite_links)
   expect_rate(fair, b, 4);
   expect_rate(fair, nowhere, 7);
   cr_expect(isinf(fair_share_rate(fair, free_flow)));
-  /* a unlimited link gets a capacity: capped = 1, a = free = (4 - 1) / 2, b = 9 - 1 - 1.5 */
+  /* the unlimited link gets a capacity: capped = 1, a = free = (4 - 1) / 2, b = 9 - 1 - 1.5 */
   fair_share_set_capacity(fair, l[1], 4);
   fair_share_solve(fair, &changed);
   expect_rate(fair, a, 1.5);
