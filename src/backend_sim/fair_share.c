@@ -1,97 +1,14 @@
-/* Incremental max-min solver; see fair_share.h.
- *
- * The allocation as a fixed point. Let level(l) be the rate at which link l fills up as all flows are raised
- * together:
- *
- *     level(l) = the least x with  sum over flows f of l of min(x, rest(l, f)) = capacity(l),  or infinity
- *     rest(l, f) = min(cap of f, levels of the other links of f)
- *     rate(f) = min(cap of f, levels of all its links)
- *
- * level(l) depends on lower levels alone: a rest above x counts as x. So the levels are unique and can be
- * settled from the lowest up, and what a change cannot reach from below it does not reach at all: below the
- * lowest level that changes, filling goes as before. We keep for each link the right side, "fill", beside the
- * level that the others believe in. Links with level != fill wait in a heap, keyed by the lower of the two;
- * the first of them takes its fill for its level, and the fills of the higher links that share unrestrained
- * flows with it are worked out again. This is the scheme of Ramalingam and Reps (dynamic shortest paths, J.
- * Algorithms 21, 1996), which needs only that dependence on lower values. In a random topology a change so
- * touches some ten links, however many there are.
- *
- * Sums are worked out anew from the flows, never carried along: no rounding builds up over a run. */
-#include "backend_sim/fair_share.h"
+/* Links, flows and reports of the fair-share solver; see fair_share.h, and level_solver.c for how it solves.
+ */
+#include "backend_sim/fair_share_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "backend_sim/level_heap.h"
 
 #define FIRST_SIZE 16
 /* In place of a bottleneck. */
 #define FLOW_NEW  (LINK_NONE - 1)
 #define FLOW_GONE (LINK_NONE - 2)
-
-/* Links whose keys differ by less are settled in one go: symmetric links often come out an ulp apart, and the
- * flows that they share are then looked at once. A link settled too early is merely settled again. */
-#define SAME_LEVEL (1 + 1e-9)
-
-enum link_flag {
-  LINK_DIRTY = 1,   /* changed by the caller since the last update */
-  LINK_STALE = 2,   /* its fill is to be worked out again */
-  LINK_TOUCHED = 4, /* its level was set in this update */
-};
-
-/* A flow as one of its links sees it: all that filling the link reads, side by side. */
-struct crossing {
-  flow_id flow;
-  link_id other[FLOW_LINKS_MAX - 1]; /* repeated to fill up; the link itself where there is no other */
-  double cap;                        /* INFINITY = none */
-};
-
-struct link {
-  double capacity;
-  double fill;
-  double before; /* level before this update, if touched */
-  struct crossing *crossings;
-  uint32_t count;
-  uint32_t size;
-  uint8_t flags;
-};
-
-struct flow {
-  link_id links[FLOW_LINKS_MAX];
-  uint32_t place[FLOW_LINKS_MAX]; /* among the crossings of each link */
-  uint32_t count;
-  flow_id next_free;
-  double cap;
-  double told; /* rate when last reported by fair_share_solve */
-};
-
-struct link_list {
-  link_id *ids;
-  uint32_t count;
-};
-
-struct fair_share {
-  struct link *links;
-  double *level;
-  uint32_t link_count;
-  uint32_t link_size;
-  struct flow *flows;
-  link_id *bottleneck; /* of each flow */
-  uint32_t flow_count;
-  uint32_t flow_size;
-  flow_id free;
-  struct level_heap heap; /* links with level != fill */
-  struct link_list dirty;
-  struct link_list stale;
-  struct link_list touched;
-  flow_id *fresh; /* added since the last update; may hold flows that are gone, or twice in use */
-  uint32_t fresh_count;
-  uint32_t fresh_size;
-  double *rest;   /* scratch of one fill */
-  flow_id *moved; /* answers */
-  uint32_t moved_count;
-  flow_id *changed;
-};
 
 struct fair_share *fair_share_new(void)
 {
@@ -122,7 +39,7 @@ static void links_grow(struct fair_share *fair)
   fair->heap.entries = g_renew(struct level_entry, fair->heap.entries, size);
   fair->heap.place = g_renew(uint32_t, fair->heap.place, size);
   fair->dirty.ids = g_renew(link_id, fair->dirty.ids, size);
-  fair->stale.ids = g_renew(link_id, fair->stale.ids, size);
+  fair->stale.ids = g_renew(link_id, fair->stale.ids, size + 1); /* one is written past the end */
   fair->touched.ids = g_renew(link_id, fair->touched.ids, size);
 }
 
@@ -134,15 +51,6 @@ static void flows_grow(struct fair_share *fair)
   fair->rest = g_renew(double, fair->rest, size);
   fair->moved = g_renew(flow_id, fair->moved, size);
   fair->changed = g_renew(flow_id, fair->changed, size);
-}
-
-/* Lists a link once: flag tells whether it is in. */
-static inline void link_mark(struct fair_share *fair, struct link_list *list, link_id l, enum link_flag flag)
-{
-  if (fair->links[l].flags & flag)
-    return;
-  fair->links[l].flags |= flag;
-  list->ids[list->count++] = l;
 }
 
 link_id fair_share_add_link(struct fair_share *fair, double capacity)
@@ -235,114 +143,6 @@ void fair_share_remove_flow(struct fair_share *fair, flow_id f)
   fair->bottleneck[f] = FLOW_GONE;
   flow->next_free = fair->free;
   fair->free = f;
-}
-
-/* rest(l, f); the caller has put level(l) to infinity, so that a flow without other links may name l. */
-static inline double crossing_rest(const double *level, const struct crossing *crossing)
-{
-  double a = level[crossing->other[0]], b = level[crossing->other[1]], c = level[crossing->other[2]];
-  a = b < a ? b : a;
-  c = crossing->cap < c ? crossing->cap : c;
-  return c < a ? c : a;
-}
-
-/* Least x with sum of min(x, rest) = capacity over count rests, those that are infinite left out of the
- * array. Passes: share what is left among the flows still open, close those that want less. x never falls,
- * also in its last bit, so that the result depends on no rest above it: the order in which links are settled
- * rests on that. */
-static double water_level(double capacity, double *rest, uint32_t finite, uint32_t count)
-{
-  double left = capacity, level = 0;
-  while (count) {
-    double share = left / count;
-    level = share > level ? share : level;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < finite; i++) {
-      if (rest[i] < level) {
-        left -= rest[i];
-        count--;
-      } else {
-        rest[kept++] = rest[i];
-      }
-    }
-    if (kept == finite)
-      return level;
-    finite = kept;
-  }
-  return INFINITY;
-}
-
-static double link_fill(struct fair_share *fair, link_id l)
-{
-  const struct link *link = &fair->links[l];
-  if (link->capacity == 0 || link->count == 0)
-    return INFINITY;
-  double own = fair->level[l];
-  fair->level[l] = INFINITY;
-  uint32_t finite = 0;
-  for (uint32_t i = 0; i < link->count; i++) {
-    double rest = crossing_rest(fair->level, &link->crossings[i]);
-    fair->rest[finite] = rest;
-    finite += rest < INFINITY;
-  }
-  fair->level[l] = own;
-  return water_level(link->capacity, fair->rest, finite, link->count);
-}
-
-static inline void link_queue(struct fair_share *fair, link_id l)
-{
-  double fill = fair->links[l].fill, level = fair->level[l];
-  if (fill == level)
-    level_heap_remove(&fair->heap, l);
-  else
-    level_heap_set(&fair->heap, l, fill < level ? fill : level);
-}
-
-static void links_refresh(struct fair_share *fair, struct link_list *list, enum link_flag flag)
-{
-  for (uint32_t i = 0; i < list->count; i++) {
-    link_id l = list->ids[i];
-    fair->links[l].flags &= ~flag;
-    fair->links[l].fill = link_fill(fair, l);
-    link_queue(fair, l);
-  }
-  list->count = 0;
-}
-
-/* The link's level becomes its fill. Marks those links stale whose fill may depend on it. */
-static void link_settle(struct fair_share *fair, link_id l, double key)
-{
-  struct link *link = &fair->links[l];
-  if (!(link->flags & LINK_TOUCHED))
-    link->before = fair->level[l];
-  link_mark(fair, &fair->touched, l, LINK_TOUCHED);
-  fair->level[l] = INFINITY;
-  for (uint32_t i = 0; i < link->count; i++) {
-    const struct crossing *crossing = &link->crossings[i];
-    if (crossing_rest(fair->level, crossing) < key)
-      continue;
-    for (uint32_t k = 0; k < FLOW_LINKS_MAX - 1; k++) {
-      if (fair->links[crossing->other[k]].fill > key && crossing->other[k] != l)
-        link_mark(fair, &fair->stale, crossing->other[k], LINK_STALE);
-    }
-  }
-  fair->level[l] = link->fill;
-}
-
-static void levels_solve(struct fair_share *fair)
-{
-  struct level_heap *heap = &fair->heap;
-  links_refresh(fair, &fair->dirty, LINK_DIRTY);
-  while (heap->count) {
-    double limit = heap->entries[0].key * SAME_LEVEL;
-    while (heap->count && heap->entries[0].key <= limit) {
-      struct level_entry first = heap->entries[0];
-      level_heap_remove(heap, first.link);
-      if (!(fair->links[first.link].flags & LINK_STALE))
-        link_settle(fair, first.link, first.key);
-    }
-    links_refresh(fair, &fair->stale, LINK_STALE);
-  }
 }
 
 static double flow_rate(const struct fair_share *fair, flow_id f)

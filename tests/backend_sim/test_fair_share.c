@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "backend_sim/fair_share.h"
+#include "plain_fill.h"
 
 #define TOLERANCE 1e-9
 
@@ -89,7 +90,7 @@ Test(fair_share, caps_and_infinite_links)
   expect_rate(fair, b, 4);
   expect_rate(fair, nowhere, 7);
   cr_expect(isinf(fair_share_rate(fair, free_flow)));
-  /* a unlimited link gets a capacity: capped = 1, a = free = (4 - 1) / 2, b = 9 - 1 - 1.5 */
+  /* the unlimited link gets a capacity: capped = 1, a = free = (4 - 1) / 2, b = 9 - 1 - 1.5 */
   fair_share_set_capacity(fair, l[1], 4);
   fair_share_solve(fair, &changed);
   expect_rate(fair, a, 1.5);
@@ -98,86 +99,18 @@ Test(fair_share, caps_and_infinite_links)
   fair_share_free(fair);
 }
 
-/* --- The brute force: fills all flows of all links from zero, with nothing kept. --- */
+/* --- Random topologies against the brute force --- */
 
 #define LINKS_MAX 24
 #define FLOWS_MAX 48
-
-struct plain_flow {
-  gboolean alive;
-  flow_id id;
-  link_id links[FLOW_LINKS_MAX];
-  uint32_t count;
-  double cap;
-  double rate;
-  double told;
-};
 
 struct plain {
   double capacity[LINKS_MAX];
   uint32_t link_count;
   struct plain_flow flows[FLOWS_MAX];
+  flow_id ids[FLOWS_MAX];
+  double told[FLOWS_MAX];
 };
-
-static gboolean plain_crosses(const struct plain_flow *flow, link_id l)
-{
-  for (uint32_t i = 0; i < flow->count; i++)
-    if (flow->links[i] == l)
-      return TRUE;
-  return FALSE;
-}
-
-/* Share that the link could give each open flow now. */
-static double plain_share(const struct plain *plain, link_id l, const gboolean *open)
-{
-  long double left = plain->capacity[l];
-  uint32_t count = 0;
-  for (uint32_t f = 0; f < FLOWS_MAX; f++) {
-    const struct plain_flow *flow = &plain->flows[f];
-    if (!flow->alive || !plain_crosses(flow, l))
-      continue;
-    if (open[f])
-      count++;
-    else
-      left -= flow->rate;
-  }
-  return plain->capacity[l] > 0 && count ? (double)(left / count) : INFINITY;
-}
-
-static void plain_fill(struct plain *plain)
-{
-  gboolean open[FLOWS_MAX];
-  for (uint32_t f = 0; f < FLOWS_MAX; f++)
-    open[f] = plain->flows[f].alive;
-  for (;;) {
-    double least = INFINITY;
-    link_id link = LINK_NONE;
-    uint32_t flow = FLOWS_MAX;
-    for (link_id l = 0; l < plain->link_count; l++) {
-      double share = plain_share(plain, l, open);
-      if (share < least) {
-        least = share;
-        link = l;
-      }
-    }
-    for (uint32_t f = 0; f < FLOWS_MAX; f++) {
-      if (open[f] && plain->flows[f].cap > 0 && plain->flows[f].cap < least) {
-        least = plain->flows[f].cap;
-        flow = f;
-      }
-    }
-    for (uint32_t f = 0; f < FLOWS_MAX; f++) {
-      gboolean closes =
-          least == INFINITY || (flow < FLOWS_MAX ? f == flow : plain_crosses(&plain->flows[f], link));
-      if (open[f] && closes) {
-        plain->flows[f].rate = least;
-        open[f] = FALSE;
-      }
-    }
-    if (least == INFINITY)
-      return;
-  }
-}
 
 static double random_capacity(GRand *random)
 {
@@ -195,9 +128,9 @@ static void random_add(struct plain *plain, struct fair_share *fair, GRand *rand
 {
   uint32_t f = (uint32_t)g_rand_int_range(random, 0, FLOWS_MAX);
   struct plain_flow *flow = &plain->flows[f];
-  if (flow->alive)
+  if (flow->active)
     return;
-  *flow = (struct plain_flow){.alive = TRUE};
+  *flow = (struct plain_flow){.active = TRUE};
   uint32_t count = (uint32_t)g_rand_int_range(random, 1, FLOW_LINKS_MAX + 1);
   for (uint32_t i = 0; i < MIN(count, plain->link_count); i++) {
     link_id l = (link_id)g_rand_int_range(random, 0, (gint32)plain->link_count);
@@ -205,7 +138,8 @@ static void random_add(struct plain *plain, struct fair_share *fair, GRand *rand
       flow->links[flow->count++] = l;
   }
   flow->cap = g_rand_int_range(random, 0, 3) ? 0 : random_capacity(random);
-  flow->id = fair_share_add_flow(fair, flow->links, flow->count, flow->cap);
+  plain->ids[f] = fair_share_add_flow(fair, flow->links, flow->count, flow->cap);
+  plain->told[f] = 0;
 }
 
 static void random_change(struct plain *plain, struct fair_share *fair, GRand *random)
@@ -221,9 +155,9 @@ static void random_change(struct plain *plain, struct fair_share *fair, GRand *r
   case 1:
   case 2:
   case 3:
-    if (plain->flows[f].alive)
-      fair_share_remove_flow(fair, plain->flows[f].id);
-    plain->flows[f].alive = FALSE;
+    if (plain->flows[f].active)
+      fair_share_remove_flow(fair, plain->ids[f]);
+    plain->flows[f].active = FALSE;
     break;
   default:
     random_add(plain, fair, random);
@@ -235,24 +169,23 @@ static gboolean plain_agrees(struct plain *plain, struct fair_share *fair)
 {
   const flow_id *changed;
   uint32_t count = fair_share_solve(fair, &changed);
-  plain_fill(plain);
+  plain_fill(plain->capacity, plain->link_count, plain->flows, FLOWS_MAX);
   gboolean good = TRUE;
   for (uint32_t i = 1; i < count; i++)
     good = good && changed[i - 1] < changed[i];
   for (uint32_t f = 0; f < FLOWS_MAX; f++) {
-    struct plain_flow *flow = &plain->flows[f];
-    if (!flow->alive)
+    const struct plain_flow *flow = &plain->flows[f];
+    if (!flow->active)
       continue;
-    double rate = fair_share_rate(fair, flow->id);
+    double rate = fair_share_rate(fair, plain->ids[f]);
     gboolean told = FALSE;
     for (uint32_t i = 0; i < count; i++)
-      told = told || changed[i] == flow->id;
-    good = good && near(rate, flow->rate) && told == (rate != flow->told);
-    flow->told = rate;
-    link_id bottleneck = fair_share_bottleneck(fair, flow->id);
-    good = good && rate == (bottleneck != LINK_NONE ? fair_share_level(fair, bottleneck)
-                            : flow->cap > 0         ? flow->cap
-                                                    : INFINITY);
+      told = told || changed[i] == plain->ids[f];
+    link_id bottleneck = fair_share_bottleneck(fair, plain->ids[f]);
+    double alone = flow->cap > 0 ? flow->cap : INFINITY;
+    good = good && near(rate, (double)flow->rate) && told == (rate != plain->told[f]) &&
+           rate == (bottleneck != LINK_NONE ? fair_share_level(fair, bottleneck) : alone);
+    plain->told[f] = rate;
   }
   for (link_id l = 0; l < plain->link_count && good; l++)
     good = plain->capacity[l] == 0 || fair_share_link_rate(fair, l) <= plain->capacity[l] * (1 + TOLERANCE);
