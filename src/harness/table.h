@@ -1,0 +1,19 @@
+/* A table of text: columns as wide as their widest cell, first column left-aligned, the others right-aligned.
+ */
+#ifndef DM_TABLE_H
+#define DM_TABLE_H
+
+#include <glib.h>
+#include <stdio.h>
+
+struct table;
+
+struct table *table_new(size_t columns);
+void table_free(struct table *table);
+typedef struct table Table; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Table, table_free)
+/* Appends the next cell, row by row. mark: '*' follows it (or, in colour, it stands out). Takes text. */
+void table_cell(struct table *table, char *text, gboolean mark);
+void table_print(const struct table *table, FILE *out, gboolean colour);
+
+#endif
