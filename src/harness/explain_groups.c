@@ -1,0 +1,169 @@
+/* Which groups of the model came from where and when: a table of network, PCIe and compute times. */
+#include "core/units.h"
+#include "harness/explain_part.h"
+#include "harness/table.h"
+#include <string.h>
+
+#define ROWS_MOST 12 /* more groups are put together into as many rows at most */
+
+enum stage { STAGE_NET, STAGE_PCIE, STAGE_COMPUTE, STAGES };
+
+static const char *const stage_kinds[STAGES] = {"net", "pcie", "compute"};
+
+/* Groups first..last and when each stage worked on them: start -1 = never. */
+struct row {
+  int64_t first, last;
+  int64_t bytes;
+  int64_t start_ns[STAGES], end_ns[STAGES];
+};
+
+/* The request whose load this one joined, or -1. */
+static gboolean find_cause(const struct story *story, int64_t *cause, GError **error)
+{
+  *cause = -1;
+  if (strcmp(story->found, "joined") != 0)
+    return TRUE;
+  g_autoptr(sqlite3_stmt) statement = story_prepare(
+      story,
+      "SELECT request FROM decision WHERE run = ?1 AND kind = 'load' AND request <> ?2 AND model = ?3 AND "
+      "time_ns <= ?4 "
+      "AND server IN (SELECT server FROM decision WHERE run = ?1 AND request = ?2 AND kind = 'dispatch') "
+      "ORDER BY gpu IS NOT ?5, time_ns DESC, seq DESC LIMIT 1",
+      error);
+  if (!statement)
+    return FALSE;
+  sqlite3_bind_text(statement, 3, story->model, -1, SQLITE_TRANSIENT);
+  sqlite3_bind_int64(statement, 4, story->end_ns);
+  sqlite3_bind_int64(statement, 5, story->gpu);
+  int row = store_step(story->reader, statement, error);
+  if (row == 1)
+    *cause = sqlite3_column_int64(statement, 0);
+  return row >= 0;
+}
+
+static struct row *row_of_group(GArray *rows, int64_t group)
+{
+  if (rows->len > 0) {
+    struct row *last = &g_array_index(rows, struct row, rows->len - 1);
+    if (last->last == group)
+      return last;
+  }
+  struct row row = {.first = group, .last = group, .start_ns = {-1, -1, -1}, .end_ns = {-1, -1, -1}};
+  g_array_append_val(rows, row);
+  return &g_array_index(rows, struct row, rows->len - 1);
+}
+
+static void cover(struct row *row, enum stage stage, int64_t start_ns, int64_t end_ns)
+{
+  if (row->start_ns[stage] < 0 || start_ns < row->start_ns[stage])
+    row->start_ns[stage] = start_ns;
+  row->end_ns[stage] = max_i64(row->end_ns[stage], end_ns);
+}
+
+static enum stage stage_of(const char *kind)
+{
+  enum stage stage = STAGE_NET;
+  while (stage < STAGE_COMPUTE && g_strcmp0(stage_kinds[stage], kind) != 0)
+    stage++;
+  return stage;
+}
+
+/* One row a group, in order. A group's bytes are those of its upload, or of its fetch. */
+static GArray *read_groups(const struct story *story, int64_t cause, GError **error)
+{
+  g_autoptr(sqlite3_stmt) statement =
+      story_prepare(story,
+                    "SELECT kind, coalesce(part, -1), a, b, time_ns FROM decision WHERE run = ?1 AND request "
+                    "IN (?2, ?3) AND model = ?4 "
+                    "AND (kind = 'net' OR (kind = 'pcie' AND gpu = ?5) OR (kind = 'compute' AND gpu = ?5 AND "
+                    "request = ?2)) "
+                    "ORDER BY coalesce(part, -1), time_ns, seq",
+                    error);
+  if (!statement)
+    return NULL;
+  sqlite3_bind_int64(statement, 3, cause);
+  sqlite3_bind_text(statement, 4, story->model, -1, SQLITE_TRANSIENT);
+  sqlite3_bind_int64(statement, 5, story->gpu);
+  g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(struct row));
+  int more;
+  while ((more = store_step(story->reader, statement, error)) == 1) {
+    enum stage stage = stage_of((const char *)sqlite3_column_text(statement, 0));
+    struct row *row = row_of_group(rows, sqlite3_column_int64(statement, 1));
+    if (stage != STAGE_COMPUTE)
+      row->bytes = max_i64(row->bytes, sqlite3_column_int64(statement, 2));
+    cover(row, stage, sqlite3_column_int64(statement, 3), sqlite3_column_int64(statement, 4));
+  }
+  return more == 0 ? g_steal_pointer(&rows) : NULL;
+}
+
+/* Puts neighbours together until there are at most ROWS_MOST. */
+static GArray *merge_rows(const GArray *rows)
+{
+  guint merge = (rows->len + ROWS_MOST - 1) / ROWS_MOST;
+  GArray *merged = g_array_new(FALSE, FALSE, sizeof(struct row));
+  for (guint i = 0; i < rows->len; i++) {
+    const struct row *row = &g_array_index(rows, struct row, i);
+    if (i % merge == 0) {
+      g_array_append_val(merged, *row);
+      continue;
+    }
+    struct row *into = &g_array_index(merged, struct row, merged->len - 1);
+    into->last = row->last;
+    into->bytes += row->bytes;
+    for (enum stage stage = 0; stage < STAGES; stage++)
+      if (row->start_ns[stage] >= 0)
+        cover(into, stage, row->start_ns[stage], row->end_ns[stage]);
+  }
+  return merged;
+}
+
+static char *groups_text(const struct row *row)
+{
+  if (row->first < 0)
+    return g_strdup("whole model");
+  if (row->first == row->last)
+    return g_strdup_printf("group %lld", (long long)row->first);
+  return g_strdup_printf("groups %lld to %lld", (long long)row->first, (long long)row->last);
+}
+
+static char *span_text(const struct story *story, const struct row *row, enum stage stage)
+{
+  if (row->start_ns[stage] < 0)
+    return g_strdup("-");
+  return g_strdup_printf("%.3f to %.3f", story_ms(story, row->start_ns[stage]),
+                         story_ms(story, row->end_ns[stage]));
+}
+
+static void print_groups(const struct story *story, const GArray *rows)
+{
+  g_autoptr(Table) table = table_new(2 + STAGES);
+  static const char *const titles[2 + STAGES] = {"ms after arrival", "size", "network", "PCIe", "compute"};
+  for (size_t i = 0; i < G_N_ELEMENTS(titles); i++)
+    table_cell(table, g_strdup(titles[i]), FALSE);
+  for (guint i = 0; i < rows->len; i++) {
+    const struct row *row = &g_array_index(rows, struct row, i);
+    table_cell(table, groups_text(row), FALSE);
+    table_cell(table, row->bytes > 0 ? format_bytes(row->bytes) : g_strdup("-"), FALSE);
+    for (enum stage stage = 0; stage < STAGES; stage++)
+      table_cell(table, span_text(story, row, stage), FALSE);
+  }
+  table_print(table, story->out, FALSE);
+}
+
+gboolean explain_groups(const struct story *story, GError **error)
+{
+  int64_t cause;
+  if (!find_cause(story, &cause, error))
+    return FALSE;
+  g_autoptr(GArray) groups = read_groups(story, cause, error);
+  if (!groups)
+    return FALSE;
+  if (cause >= 0)
+    fprintf(story->out, "\nit joined the load that request %lld had caused\n", (long long)cause);
+  if (groups->len == 0)
+    return TRUE;
+  fputc('\n', story->out);
+  g_autoptr(GArray) rows = merge_rows(groups);
+  print_groups(story, rows);
+  return TRUE;
+}
