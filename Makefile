@@ -136,7 +136,7 @@ $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/bench_%.o $(archives) $(BUILD)/link.s
 $(call objects,$(bench_src)): private extra_flags += $(bench_flags)
 
 # libFuzzer brings a main of its own.
-fuzz_driver := $(if $(filter 1,$(FUZZER)),,$(call objects,tests/fuzz/driver.c tests/fuzz/mutate.c))
+fuzz_driver := $(if $(filter 1,$(FUZZER)),,$(call objects,$(addprefix tests/fuzz/,driver.c mutate.c corpus.c)))
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(fuzz_driver) $(archives) $(BUILD)/link.stamp
 	$(call say,LINK)
 	$(call link)
@@ -176,6 +176,7 @@ help:
 	@echo 'make bench           speeds, each beside its yardstick'
 	@echo 'make fuzz            libFuzzer, FUZZ_SECONDS=600 each target; stops at the first finding'
 	@echo 'make lint            format, cppcheck, what src/core may not use, sizes'
+	@echo 'make format          clang-format -i, as lint wants it'
 	@echo 'make install         PREFIX=/usr/local, DESTDIR='
 	@echo 'make deps            install what is missing (Debian; done by demo, check, bench, fuzz and lint themselves)'
 	@echo 'make clean           remove build/'
@@ -214,6 +215,11 @@ fuzz:
 lint:
 	@scripts/deps.sh lint
 	@scripts/lint.sh
+
+.PHONY: format
+format:
+	@scripts/deps.sh lint
+	clang-format -i $(wildcard src/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
 
 install: all
 	install -D -m 755 $(program) $(DESTDIR)$(PREFIX)/bin/distmind-sim

@@ -11,11 +11,11 @@ int main(int argc, char **argv)
   if (strcmp(how, "leak") == 0) {
     char *volatile block = malloc(10);
     block[0] = 1;
-    block = NULL;
+    block = NULL; // cppcheck-suppress memleak
   } else if (strcmp(how, "overflow") == 0) {
-    char *volatile block = malloc(10);
+    volatile char *block = malloc(10);
     block[argc * 5] = 1;
-    free(block);
+    free((char *)block);
   } else if (strcmp(how, "undefined") == 0) {
     volatile int sum = INT_MAX;
     sum += argc;

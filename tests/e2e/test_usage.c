@@ -1,0 +1,56 @@
+/* What a user meets first: help, the version, and wrong usage. */
+#include "program.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+Test(usage, version_is_one_line_with_the_number)
+{
+  g_autoptr(Folder) folder = folder_new();
+  g_autofree char *version = NULL;
+  cr_assert(g_file_get_contents(DM_SOURCE_DIR "/VERSION", &version, NULL, NULL));
+  g_autoptr(ProgramOutcome) outcome = program_run(folder, "--version", NULL);
+  cr_assert_eq(outcome->status, 0);
+  cr_assert(strstr(outcome->out, g_strstrip(version)), "no %s in: %s", version, outcome->out);
+  cr_assert_eq(strchr(outcome->out, '\n') - outcome->out + 1, (ptrdiff_t)strlen(outcome->out));
+}
+
+Test(usage, help_lists_the_commands_and_each_has_its_own)
+{
+  static const char *const commands[] = {"run", "trace", "model", "report", "plot", "explain"};
+  g_autoptr(Folder) folder = folder_new();
+  g_autoptr(ProgramOutcome) all = program_run(folder, "--help", NULL);
+  cr_assert_eq(all->status, 0);
+  for (gsize i = 0; i < G_N_ELEMENTS(commands); i++) {
+    cr_expect(strstr(all->out, commands[i]), "--help does not name %s", commands[i]);
+    g_autoptr(ProgramOutcome) own = program_run(folder, commands[i], "--help", NULL);
+    cr_expect_eq(own->status, 0, "%s --help: exit status %d", commands[i], own->status);
+    cr_expect(strstr(own->out, commands[i]), "%s --help does not say how it is called", commands[i]);
+    cr_expect_str_empty(own->err);
+  }
+}
+
+Test(usage, help_of_run_names_every_option)
+{
+  static const char *const options[] = {"--system", "--set",      "--trace", "--seed",  "--out",
+                                        "--force",  "--timeline", "--json",  "--quiet", "--print-config"};
+  g_autoptr(Folder) folder = folder_new();
+  g_autoptr(ProgramOutcome) outcome = program_run(folder, "run", "--help", NULL);
+  for (gsize i = 0; i < G_N_ELEMENTS(options); i++)
+    cr_expect(strstr(outcome->out, options[i]), "run --help does not name %s", options[i]);
+}
+
+Test(usage, a_wrong_call_is_refused_in_one_line)
+{
+  g_autoptr(Folder) folder = folder_new();
+  g_autoptr(ProgramOutcome) command = program_run(folder, "rum", NULL);
+  expect_refused(command, "rum", "run", NULL);
+  g_autoptr(ProgramOutcome) option = program_run(folder, "run", "--no-such-option", NULL);
+  expect_refused(option, "--no-such-option", NULL);
+  g_autoptr(ProgramOutcome) nothing = program_run(folder, "run", NULL);
+  expect_refused(nothing, "run", NULL);
+  g_autoptr(ProgramOutcome) missing = program_run(folder, "report", "no-such.db", NULL);
+  expect_refused(missing, "no-such.db", NULL);
+  g_autofree char *left = folder_list(folder);
+  cr_assert_str_empty(left, "left behind: %s", left);
+}
