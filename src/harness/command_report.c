@@ -73,13 +73,13 @@ static gboolean print_decisions(struct store_reader *reader, GError **error)
 {
   g_autoptr(sqlite3_stmt) statement = store_prepare(
       reader,
-      "SELECT system, kind, count(*), reason FROM decision WHERE kind NOT IN ('net', 'pcie', 'compute') "
+      "SELECT system, kind, reason, count(*) FROM decision WHERE kind NOT IN ('net', 'pcie', 'compute') "
       "GROUP BY run, kind, reason ORDER BY run, kind, count(*) DESC, reason",
       error);
   if (!statement)
     return FALSE;
-  g_autoptr(Table) table = table_new(4);
-  static const char *const titles[] = {"system", "decision", "count", "reason"};
+  g_autoptr(Table) table = table_new(4, 3);
+  static const char *const titles[] = {"system", "decision", "reason", "count"};
   for (size_t i = 0; i < G_N_ELEMENTS(titles); i++)
     table_cell(table, g_strdup(titles[i]), FALSE);
   int rows = fill_table(reader, statement, table, error);

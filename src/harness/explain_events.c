@@ -42,15 +42,12 @@ static gboolean is_null(sqlite3_stmt *row, int column)
   return sqlite3_column_type(row, column) == SQLITE_NULL;
 }
 
-/* "GPU 3 (server 0)", or "the host cache of server 0". */
+/* "GPU 3", or "the host cache of server 0". */
 static char *place_text(sqlite3_stmt *row)
 {
   if (is_null(row, C_GPU))
     return g_strdup_printf("the host cache of server %lld", (long long)sqlite3_column_int64(row, C_SERVER));
-  if (is_null(row, C_SERVER))
-    return g_strdup_printf("GPU %lld", (long long)sqlite3_column_int64(row, C_GPU));
-  return g_strdup_printf("GPU %lld (server %lld)", (long long)sqlite3_column_int64(row, C_GPU),
-                         (long long)sqlite3_column_int64(row, C_SERVER));
+  return g_strdup_printf("GPU %lld", (long long)sqlite3_column_int64(row, C_GPU));
 }
 
 static void append_reason(GString *text, sqlite3_stmt *row)
@@ -63,6 +60,8 @@ static void describe_dispatch(GString *text, sqlite3_stmt *row)
 {
   g_autofree char *place = place_text(row);
   g_string_append_printf(text, "sent to %s", place);
+  if (!is_null(row, C_SERVER))
+    g_string_append_printf(text, " of server %lld", (long long)sqlite3_column_int64(row, C_SERVER));
   append_reason(text, row);
   if (is_null(row, C_A) || sqlite3_column_int64(row, C_A) == 0) /* a policy that predicts nothing */
     return;
@@ -111,7 +110,7 @@ static void describe_evict(GString *text, sqlite3_stmt *row)
   if (!is_null(row, C_B))
     g_string_append_printf(text, ", last used %.3f s before", ms_of(row, C_B) / 1000);
   if (!is_null(row, C_C))
-    g_string_append_printf(text, ", of least value (%lld)", (long long)sqlite3_column_int64(row, C_C));
+    g_string_append_printf(text, ", value %lld", (long long)sqlite3_column_int64(row, C_C));
   append_reason(text, row);
 }
 

@@ -96,18 +96,18 @@ static GArray *read_groups(const struct story *story, int64_t cause, GError **er
   return more == 0 ? g_steal_pointer(&rows) : NULL;
 }
 
-/* Puts neighbours together until there are at most ROWS_MOST. */
+/* Puts neighbours together until there are about ROWS_MOST; the row of the whole model stays by itself. */
 static GArray *merge_rows(const GArray *rows)
 {
-  guint merge = (rows->len + ROWS_MOST - 1) / ROWS_MOST;
+  gint64 merge = (rows->len + ROWS_MOST - 1) / ROWS_MOST;
   GArray *merged = g_array_new(FALSE, FALSE, sizeof(struct row));
   for (guint i = 0; i < rows->len; i++) {
     const struct row *row = &g_array_index(rows, struct row, i);
-    if (i % merge == 0) {
+    struct row *into = merged->len ? &g_array_index(merged, struct row, merged->len - 1) : NULL;
+    if (!into || into->first < 0 || row->first / merge != into->first / merge) {
       g_array_append_val(merged, *row);
       continue;
     }
-    struct row *into = &g_array_index(merged, struct row, merged->len - 1);
     into->last = row->last;
     into->bytes += row->bytes;
     for (enum stage stage = 0; stage < STAGES; stage++)
@@ -136,7 +136,7 @@ static char *span_text(const struct story *story, const struct row *row, enum st
 
 static void print_groups(const struct story *story, const GArray *rows)
 {
-  g_autoptr(Table) table = table_new(2 + STAGES);
+  g_autoptr(Table) table = table_new(2 + STAGES, 1);
   static const char *const titles[2 + STAGES] = {"ms after arrival", "size", "network", "PCIe", "compute"};
   for (size_t i = 0; i < G_N_ELEMENTS(titles); i++)
     table_cell(table, g_strdup(titles[i]), FALSE);

@@ -48,12 +48,13 @@ const struct stored_run *plot_run(const struct plot *plot, guint index)
   return plot->runs->pdata[index];
 }
 
-char *plot_style(const char *system, guint index)
+char *plot_style(const char *system, guint index, const char *dash)
 {
   for (size_t i = 0; i < G_N_ELEMENTS(styles); i++)
     if (strcmp(styles[i].system, system) == 0)
-      return g_strdup_printf("lc rgb '%s' lw 2 dt %s", styles[i].colour, styles[i].dash);
-  return g_strdup_printf("lc rgb '%s' lw 2 dt 1", other_colours[index % G_N_ELEMENTS(other_colours)]);
+      return g_strdup_printf("lc rgb '%s' lw 2 dt %s", styles[i].colour, dash ? dash : styles[i].dash);
+  return g_strdup_printf("lc rgb '%s' lw 2 dt %s", other_colours[index % G_N_ELEMENTS(other_colours)],
+                         dash ? dash : "1");
 }
 
 void plot_number(GString *script, double value)

@@ -60,7 +60,7 @@ gboolean plot_latency_cdf(struct plot *plot, GError **error)
     if (histogram_count(histogram) == 0)
       continue;
     write_points(plot, i, histogram, &least, &most);
-    g_autofree char *style = plot_style(run->system, i);
+    g_autofree char *style = plot_style(run->system, i, NULL);
     g_autofree char *title = gnuplot_quote(run->system);
     g_string_append_printf(lines, "%s$run%u using 1:2 with lines %s title %s", lines->len ? ", " : "plot ", i,
                            style, title);

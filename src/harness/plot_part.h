@@ -12,8 +12,8 @@ struct plot {
 };
 
 const struct stored_run *plot_run(const struct plot *plot, guint index);
-/* "lc rgb '#…' lw … dt …" of a system: the same in every figure. */
-char *plot_style(const char *system, guint index);
+/* "lc rgb '#…' lw … dt …" of a system: the same colour in every figure; dash NULL: the system's own. */
+char *plot_style(const char *system, guint index, const char *dash);
 void plot_number(GString *script, double value);
 
 gboolean plot_latency_cdf(struct plot *plot, GError **error);

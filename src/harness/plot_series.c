@@ -85,12 +85,14 @@ static gboolean write_series(struct plot *plot, const struct series *series, GEr
     if (points->len == 0)
       continue;
     gboolean second = write_points(plot, i, points);
-    g_autofree char *style = plot_style(run->system, i);
+    g_autofree char *style = plot_style(run->system, i, NULL);
     g_autofree char *title = gnuplot_quote(run->system);
     g_string_append_printf(lines, "%s$run%u using 1:2 with lines %s title %s", lines->len ? ", " : "plot ", i,
                            style, title);
-    if (second)
-      g_string_append_printf(lines, ", $run%u using 1:3 with lines %s dt 3 notitle", i, style);
+    if (second) {
+      g_autofree char *dashed = plot_style(run->system, i, "3");
+      g_string_append_printf(lines, ", $run%u using 1:3 with lines %s notitle", i, dashed);
+    }
   }
   if (!lines->len)
     return input_error(error, store_path(plot->reader), 0,

@@ -167,7 +167,7 @@ static gboolean print_figures(FILE *out, const struct report_run *runs, size_t c
   gboolean marked = FALSE;
   for (size_t c = 0; c < width; c++)
     marked |= fill_column(&columns[c], runs, count, texts + c * count, marks + c * count);
-  g_autoptr(Table) table = table_new(width + 1);
+  g_autoptr(Table) table = table_new(width + 1, 1);
   table_cell(table, g_strdup("system"), FALSE);
   for (size_t c = 0; c < width; c++)
     table_cell(table, g_strdup(columns[c].title), FALSE);

@@ -7,7 +7,7 @@ struct cell {
 };
 
 struct table {
-  size_t columns;
+  size_t columns, left;
   GArray *cells;
 };
 
@@ -16,10 +16,11 @@ static void cell_clear(gpointer data)
   g_free(((struct cell *)data)->text);
 }
 
-struct table *table_new(size_t columns)
+struct table *table_new(size_t columns, size_t left)
 {
   struct table *table = g_new0(struct table, 1);
   table->columns = columns;
+  table->left = left;
   table->cells = g_array_new(FALSE, FALSE, sizeof(struct cell));
   g_array_set_clear_func(table->cells, cell_clear);
   return table;
@@ -54,19 +55,24 @@ static void print_spaces(FILE *out, size_t count)
     fputc(' ', out);
 }
 
-/* Every cell but a row's first is followed by the place of its mark, so that numbers stay aligned. */
-static void print_cell(FILE *out, const struct cell *cell, size_t width, gboolean first, gboolean last,
-                       gboolean colour)
+static void print_text(FILE *out, const struct cell *cell, gboolean colour)
 {
-  size_t padding = width - width_of(cell->text);
-  if (!first)
-    print_spaces(out, padding + 1);
   if (cell->mark && colour)
     fprintf(out, "\033[1;32m%s\033[0m", cell->text);
   else
     fputs(cell->text, out);
-  if (first)
-    print_spaces(out, padding);
+}
+
+/* A number is followed by the place of its mark, so that numbers stay aligned; nothing follows the last of a
+ * row. */
+static void print_cell(FILE *out, const struct cell *cell, size_t padding, gboolean left, gboolean last,
+                       gboolean colour)
+{
+  if (!left)
+    print_spaces(out, padding + 1);
+  print_text(out, cell, colour);
+  if (left)
+    print_spaces(out, last ? 0 : padding + 1);
   else if (cell->mark && !colour)
     fputc('*', out);
   else if (!last)

@@ -1,4 +1,4 @@
-/* A table of text: columns as wide as their widest cell, first column left-aligned, the others right-aligned.
+/* A table of text: columns as wide as their widest cell, the first ones aligned left, the others right.
  */
 #ifndef DM_TABLE_H
 #define DM_TABLE_H
@@ -8,7 +8,8 @@
 
 struct table;
 
-struct table *table_new(size_t columns);
+/* left: how many columns, from the first, hold words. */
+struct table *table_new(size_t columns, size_t left);
 void table_free(struct table *table);
 typedef struct table Table; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Table, table_free)
