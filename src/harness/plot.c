@@ -102,7 +102,7 @@ static void write_preamble(struct plot *plot, const struct output_format *format
   g_string_append_printf(
       plot->script,
       "set encoding utf8\nset terminal %s\nset output %s\nset title %s font ',17'\n"
-      "set key outside right top Left reverse samplen 2.5 spacing 1.25\n"
+      "set key outside right top Left reverse samplen 3.6 spacing 1.25\n"
       "set border 3 lc rgb '#555555'\nset tics nomirror out\nset grid lc rgb '#dddddd' lt 1 lw 0.6\n"
       "set bmargin 4.5\n",
       format->terminal, quoted, title);

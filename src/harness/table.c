@@ -63,8 +63,7 @@ static void print_text(FILE *out, const struct cell *cell, gboolean colour)
     fputs(cell->text, out);
 }
 
-/* A number is followed by the place of its mark, so that numbers stay aligned; nothing follows the last of a
- * row. */
+/* A number is followed by the place of its mark, so that numbers stay aligned; nothing follows the row. */
 static void print_cell(FILE *out, const struct cell *cell, size_t padding, gboolean left, gboolean last,
                        gboolean colour)
 {
@@ -87,9 +86,11 @@ void table_print(const struct table *table, FILE *out, gboolean colour)
     for (size_t column = 0; column < table->columns; column++)
       width[column] = MAX(width[column], width_of(cell_at(table, row, column)->text));
   for (size_t row = 0; row < rows; row++) {
-    for (size_t column = 0; column < table->columns; column++)
-      print_cell(out, cell_at(table, row, column), width[column], column == 0, column + 1 == table->columns,
-                 colour);
+    for (size_t column = 0; column < table->columns; column++) {
+      const struct cell *cell = cell_at(table, row, column);
+      print_cell(out, cell, width[column] - width_of(cell->text), column < table->left,
+                 column + 1 == table->columns, colour);
+    }
     fputc('\n', out);
   }
 }

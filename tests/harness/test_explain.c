@@ -41,13 +41,13 @@ Test(explain, tells_a_load)
                     "request 500 of distmind: resnet152-3, completed in 60.000 ms, SLO missed",
                     "the model was in the memory pool",
                     "+0.000 ms  arrived, 5.000000 s after the start",
-                    "+0.100 ms  sent to GPU 1 (server 0): loading from the memory pool there finishes",
+                    "+0.100 ms  sent to GPU 1 of server 0: loading from the memory pool there finishes",
                     "weighed: finish in 58.000 ms, of it queue 8.000 and load 41.000; no other GPU",
-                    "+0.200 ms  evicted bert-1 from GPU 1 (server 0), 437.9 MB, last used 1.500 s before",
+                    "+0.200 ms  evicted bert-1 from GPU 1, 437.9 MB, last used 1.500 s before",
                     "room for another model",
-                    "load of resnet152-3 to GPU 1 (server 0) from the memory pool begins, 241.4 MB in 16",
+                    "load of resnet152-3 to GPU 1 from the memory pool begins, 241.4 MB in 16",
                     "+8.000 ms  GPU 1 turned to it",
-                    "+42.000 ms  load of resnet152-3 to GPU 1 (server 0) ends, 241.4 MB in 41.000 ms",
+                    "+42.000 ms  load of resnet152-3 to GPU 1 ends, 241.4 MB in 41.000 ms",
                     "+60.000 ms  answer at the client",
                     "7.900 ms, GPU 1 was with",
                     "499 resnet152-1, from -8.000 ms to its answer at +5.000 ms",
@@ -59,7 +59,8 @@ Test(explain, tells_a_load)
                     "5.000 to 9.000",
                     "groups 14 to 15",
                     NULL});
-  cr_assert_leq(g_strv_length(g_strsplit(story, "\n", -1)), 40, "more than a screen:\n%s", story);
+  g_auto(GStrv) lines = g_strsplit(story, "\n", -1);
+  cr_assert_leq(g_strv_length(lines), 40, "more than a screen:\n%s", story);
   fixture_remove(folder);
 }
 
@@ -70,8 +71,8 @@ Test(explain, finds_the_load_that_was_joined)
   g_autofree char *story = story_of(database, "distmind", FIXTURE_JOINER, NULL);
   expect(story, (const char *const[]){"being loaded already", "best other GPU 70.000 ms",
                                       "it joined the load that request 500 had caused", "whole model",
-                                      "45.000 to 54.000", "groups 1 to 2", "-7.000 to -3.000",
-                                      "-5.000 to -1.000", NULL});
+                                      "-  45.000 to 54.000", "groups 0 to 1", "-9.000 to -5.000",
+                                      "-7.000 to -3.000", NULL});
   fixture_remove(folder);
 }
 

@@ -45,9 +45,11 @@ static char *drawn(int quiet)
   for (int64_t i = 0; i < 100000; i++)
     progress_update(progress, i * 10000, (uint64_t)i);
   progress_free(progress);
-  char text[4096] = "";
-  ssize_t length = read(master, text, sizeof text - 1);
-  text[length > 0 ? length : 0] = '\0';
+  char text[4096];
+  size_t length = 0;
+  for (ssize_t more; (more = read(master, text + length, sizeof text - 1 - length)) > 0;)
+    length += (size_t)more;
+  text[length] = '\0';
   dup2(saved, STDERR_FILENO);
   close(saved);
   close(master);
