@@ -1,5 +1,6 @@
-/* Event queue of the simulator: pending events in order of (time, insertion), equal times in order of insertion, so a
- * run is a function of its input alone. An indexed 4-ary heap: an event can be moved or removed by its handle. */
+/* Event queue of the simulator: pending events in order of (time, insertion), equal times in order of
+ * insertion, so a run is a function of its input alone. An indexed 4-ary heap: an event can be moved or
+ * removed by its handle. */
 #ifndef DM_EVENT_QUEUE_H
 #define DM_EVENT_QUEUE_H
 

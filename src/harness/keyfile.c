@@ -89,7 +89,8 @@ static gboolean section_begin(struct reader *reader, const char *text, GError **
   if (!end)
     return input_error(error, keyfile->path, reader->line, "expected [section], found no \"]\"");
   if (end[1])
-    return input_error(error, keyfile->path, reader->line, "expected nothing after \"]\", found \"%s\"", end + 1);
+    return input_error(error, keyfile->path, reader->line, "expected nothing after \"]\", found \"%s\"",
+                       end + 1);
   g_autofree char *inside = g_strndup(text + 1, (gsize)(end - text - 1));
   g_autofree char *name = squeeze(inside);
   if (!is_name(name, "_-. "))
@@ -100,7 +101,8 @@ static gboolean section_begin(struct reader *reader, const char *text, GError **
     return input_error(error, keyfile->path, reader->line, "section [%s] was given before, in line %u", name,
                        earlier->line);
   if (keyfile->sections->len == KEYFILE_SECTIONS_MAX)
-    return input_error(error, keyfile->path, reader->line, "expected at most %d sections", KEYFILE_SECTIONS_MAX);
+    return input_error(error, keyfile->path, reader->line, "expected at most %d sections",
+                       KEYFILE_SECTIONS_MAX);
   reader->section = g_new0(struct keyfile_section, 1);
   reader->section->name = g_steal_pointer(&name);
   reader->section->line = reader->line;
@@ -120,18 +122,21 @@ static gboolean entry_add(struct reader *reader, const char *text, GError **erro
   g_autofree char *value = g_strstrip(g_strdup(equals + 1));
   if (!is_name(key, "_-."))
     return input_error(error, path, reader->line,
-                       "expected a key of letters, digits, \"_\", \"-\", \".\" before \"=\", found \"%s\"", key);
+                       "expected a key of letters, digits, \"_\", \"-\", \".\" before \"=\", found \"%s\"",
+                       key);
   if (!*value)
     return input_error(error, path, reader->line, "expected a value after \"%s =\", found nothing", key);
   if (!reader->section)
-    return input_error(error, path, reader->line, "expected a [section] before the first key, found \"%s\"", key);
+    return input_error(error, path, reader->line, "expected a [section] before the first key, found \"%s\"",
+                       key);
   const struct keyfile_entry *earlier = keyfile_entry(reader->section, key);
   if (earlier)
     return input_error(error, path, reader->line, "key \"%s\" of [%s] was given before, in line %u", key,
                        reader->section->name, earlier->line);
   if (++reader->entries > KEYFILE_ENTRIES_MAX)
     return input_error(error, path, reader->line, "expected at most %d keys", KEYFILE_ENTRIES_MAX);
-  struct keyfile_entry entry = {.key = g_steal_pointer(&key), .value = g_steal_pointer(&value), .line = reader->line};
+  struct keyfile_entry entry = {
+      .key = g_steal_pointer(&key), .value = g_steal_pointer(&value), .line = reader->line};
   g_array_append_val(reader->section->entries, entry);
   return TRUE;
 }
@@ -144,8 +149,8 @@ static gboolean line_read(struct reader *reader, char *text, GError **error)
   g_strstrip(text);
   for (const char *c = text; *c; c++)
     if (g_ascii_iscntrl(*c) && *c != '\t')
-      return input_error(error, reader->keyfile->path, reader->line, "expected text, found control character 0x%02x",
-                         (unsigned)*c);
+      return input_error(error, reader->keyfile->path, reader->line,
+                         "expected text, found control character 0x%02x", (unsigned)*c);
   if (!*text)
     return TRUE;
   return *text == '[' ? section_begin(reader, text, error) : entry_add(reader, text, error);
@@ -183,7 +188,8 @@ static struct keyfile *keyfile_of(const char *path, char *text, gsize length, GE
 struct keyfile *keyfile_parse(const char *path, const char *text, gsize length, GError **error)
 {
   if (length > KEYFILE_BYTES_MAX) {
-    input_error(error, path, 0, "expected at most %d bytes, found %" G_GSIZE_FORMAT, KEYFILE_BYTES_MAX, length);
+    input_error(error, path, 0, "expected at most %d bytes, found %" G_GSIZE_FORMAT, KEYFILE_BYTES_MAX,
+                length);
     return NULL;
   }
   if (!text_check(path, text, length, error))

@@ -1,21 +1,22 @@
-/* Key files: `[section]`, `key = value`, `#` starts a comment anywhere. One bounded reader for experiment, hardware,
- * cluster and generator files.
+/* Key files: `[section]`, `key = value`, `#` starts a comment anywhere. One bounded reader for experiment,
+ * hardware, cluster and generator files.
  *
- * It keeps line numbers and the order of the file, and knows no key: what a key may be is its user's table. Owns all of
- * its strings. Errors are DM_ERROR_INPUT with file and line: text outside a section, a line without `=`, an empty name or
- * value, a section or key given twice, text after `]`, a NUL byte, invalid UTF-8, and anything over the limits below. */
+ * It keeps line numbers and the order of the file, and knows no key: what a key may be is its user's table.
+ * Owns all of its strings. Errors are DM_ERROR_INPUT with file and line: text outside a section, a line
+ * without `=`, an empty name or value, a section or key given twice, text after `]`, a NUL byte, invalid
+ * UTF-8, and anything over the limits below. */
 #ifndef DM_KEYFILE_H
 #define DM_KEYFILE_H
 
 #include <glib.h>
 
-#define KEYFILE_BYTES_MAX (1024 * 1024)
-#define KEYFILE_LINE_MAX 4096
+#define KEYFILE_BYTES_MAX    (1024 * 1024)
+#define KEYFILE_LINE_MAX     4096
 #define KEYFILE_SECTIONS_MAX 256
-#define KEYFILE_ENTRIES_MAX 8192 /* in the whole file */
+#define KEYFILE_ENTRIES_MAX  4096 /* in the whole file */
 
 struct keyfile_entry {
-  char *key; /* letters, digits, `_`, `-`, `.` */
+  char *key;   /* letters, digits, `_`, `-`, `.` */
   char *value; /* not empty, without surrounding blanks */
   unsigned line;
 };

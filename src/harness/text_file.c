@@ -9,7 +9,8 @@
 
 static const gsize read_step = 65536;
 
-/* Reads by steps rather than by the size that stat reports, so that pipes work and devices without end are cut off. */
+/* Reads by steps rather than by the size that stat reports, so that pipes work and devices without end are
+ * cut off. */
 static gboolean read_bounded(FILE *file, const char *path, gsize limit, GByteArray *bytes, GError **error)
 {
   gsize got;
@@ -19,7 +20,8 @@ static gboolean read_bounded(FILE *file, const char *path, gsize limit, GByteArr
     got = fread(bytes->data + before, 1, read_step, file);
     g_byte_array_set_size(bytes, before + (guint)got);
     if (bytes->len > limit)
-      return input_error(error, path, 0, "expected at most %" G_GSIZE_FORMAT " bytes, found a larger file", limit);
+      return input_error(error, path, 0, "expected at most %" G_GSIZE_FORMAT " bytes, found a larger file",
+                         limit);
   } while (got == read_step);
   if (ferror(file))
     return input_error(error, path, 0, "cannot read: %s", g_strerror(errno));
@@ -61,7 +63,8 @@ gboolean text_check(const char *path, const char *text, gsize length, GError **e
                      (unsigned char)text[offset]);
 }
 
-gboolean text_next_line(const char *path, const char **rest, gsize line_limit, unsigned *line, char **out, GError **error)
+gboolean text_next_line(const char *path, const char **rest, gsize line_limit, unsigned *line, char **out,
+                        GError **error)
 {
   *out = NULL;
   if (**rest == '\0')
@@ -69,7 +72,8 @@ gboolean text_next_line(const char *path, const char **rest, gsize line_limit, u
   *line += 1;
   gsize length = strcspn(*rest, "\n");
   if (length > line_limit)
-    return input_error(error, path, *line, "expected at most %" G_GSIZE_FORMAT " bytes in a line, found %" G_GSIZE_FORMAT,
+    return input_error(error, path, *line,
+                       "expected at most %" G_GSIZE_FORMAT " bytes in a line, found %" G_GSIZE_FORMAT,
                        line_limit, length);
   *out = g_strndup(*rest, length);
   if (length && (*out)[length - 1] == '\r')
