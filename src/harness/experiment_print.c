@@ -18,29 +18,35 @@ static gboolean same_file(const char *a, const char *b)
   return g_str_equal(full_a, full_b);
 }
 
+/* What a name was looked up by: its file, or the command line, where the working directory comes first. */
+struct anchor {
+  const char *near_file;
+  gboolean typed;
+};
+
 /* text, or the absolute form of path where text alone would not lead there from the working directory. */
-static char *anchored(const char *text, const char *path, const char *path_from_here)
+static char *anchored(const char *text, struct anchor anchor, const char *path, const char *path_from_here)
 {
-  if (!path || (path_from_here && same_file(path, path_from_here)))
+  if (!path || (path_from_here && (anchor.typed || same_file(path, path_from_here))))
     return g_strdup(text);
   return g_canonicalize_filename(path, NULL);
 }
 
-static char *anchored_path(const char *text, const char *near_file)
+static char *anchored_path(const char *text, struct anchor anchor)
 {
-  g_autofree char *path = resolve_path(text, near_file);
+  g_autofree char *path = resolve_path(text, anchor.near_file);
   g_autofree char *from_here = resolve_path(text, NULL);
-  return anchored(text, path, from_here);
+  return anchored(text, anchor, path, from_here);
 }
 
-static char *anchored_hardware(const char *text, const char *near_file)
+static char *anchored_hardware(const char *text, struct anchor anchor)
 {
-  g_autofree char *path = hardware_find(text, near_file, NULL);
+  g_autofree char *path = hardware_find(text, anchor.near_file, NULL);
   g_autofree char *from_here = hardware_find(text, NULL, NULL);
-  return anchored(text, path, from_here);
+  return anchored(text, anchor, path, from_here);
 }
 
-static char *anchored_pools(const char *text, const char *near_file)
+static char *anchored_pools(const char *text, struct anchor anchor)
 {
   g_auto(GStrv) items = g_strsplit(text, ";", -1);
   for (guint i = 0; items[i]; i++) {
@@ -48,20 +54,20 @@ static char *anchored_pools(const char *text, const char *near_file)
     uint32_t count;
     if (!pool_split(items[i], &count, &name) || !name)
       continue;
-    g_autofree char *hardware = anchored_hardware(name, near_file);
+    g_autofree char *hardware = anchored_hardware(name, anchor);
     g_free(items[i]);
     items[i] = g_strdup_printf("%u*%s", count, hardware);
   }
   return g_strjoinv(";", items);
 }
 
-static char *anchored_event(const char *text, const char *near_file)
+static char *anchored_event(const char *text, struct anchor anchor)
 {
   const char *of = g_strrstr(text, " of ");
   if (!of)
     return g_strdup(text);
   g_autofree char *name = g_strstrip(g_strdup(of + strlen(" of ")));
-  g_autofree char *hardware = anchored_hardware(name, near_file);
+  g_autofree char *hardware = anchored_hardware(name, anchor);
   return g_strdup_printf("%.*s of %s", (int)(of - text), text, hardware);
 }
 
@@ -69,7 +75,7 @@ static char *shown_value(const struct given *given, const char *path)
 {
   static const struct {
     const char *section, *key; /* key NULL: any */
-    char *(*show)(const char *text, const char *near_file);
+    char *(*show)(const char *text, struct anchor anchor);
   } anchors[] = {{"cluster", "hardware", anchored_hardware},
                  {"cluster", "memory_hardware", anchored_hardware},
                  {"cluster", "gpu_servers", anchored_pools},
@@ -77,11 +83,12 @@ static char *shown_value(const struct given *given, const char *path)
                  {"workload", "trace", anchored_path},
                  {"training", "trace", anchored_path},
                  {"events", NULL, anchored_event}};
-  for (gsize i = 0; i < G_N_ELEMENTS(anchors); i++)
+  struct anchor anchor = {.near_file = path, .typed = given->typed};
+  gboolean is_word = g_str_equal(given->value, "same") || g_str_equal(given->value, "none");
+  for (gsize i = 0; !is_word && i < G_N_ELEMENTS(anchors); i++)
     if (g_str_equal(anchors[i].section, given->section) &&
         (!anchors[i].key || g_str_equal(anchors[i].key, given->key)))
-      return g_str_equal(given->value, "same") ? g_strdup(given->value)
-                                               : anchors[i].show(given->value, given->typed ? NULL : path);
+      return anchors[i].show(given->value, anchor);
   return g_strdup(given->value);
 }
 

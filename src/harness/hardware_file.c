@@ -158,14 +158,13 @@ static const struct keyfile_section *only_section(const struct keyfile *keyfile,
   return keyfile->sections->pdata[0];
 }
 
-gboolean hardware_read(const char *path, struct hardware *hardware, GError **error)
+static gboolean hardware_of(const struct keyfile *keyfile, struct hardware *hardware, GError **error)
 {
-  g_autoptr(Keyfile) keyfile = keyfile_load(path, error);
-  const struct keyfile_section *section = keyfile ? only_section(keyfile, error) : NULL;
+  const struct keyfile_section *section = only_section(keyfile, error);
   if (!section)
     return FALSE;
   memset(hardware, 0, sizeof *hardware);
-  g_autofree char *name = g_path_get_basename(path);
+  g_autofree char *name = g_path_get_basename(keyfile->path);
   if (g_str_has_suffix(name, ".ini"))
     name[strlen(name) - strlen(".ini")] = '\0';
   g_strlcpy(hardware->name, name, sizeof hardware->name);
@@ -173,9 +172,23 @@ gboolean hardware_read(const char *path, struct hardware *hardware, GError **err
     if (!setting_apply(row, hardware, row->fallback, error))
       return FALSE;
   for (guint i = 0; i < section->entries->len; i++)
-    if (!entry_apply(path, &g_array_index(section->entries, struct keyfile_entry, i), hardware, error))
+    if (!entry_apply(keyfile->path, &g_array_index(section->entries, struct keyfile_entry, i), hardware,
+                     error))
       return FALSE;
   return TRUE;
+}
+
+gboolean hardware_read(const char *path, struct hardware *hardware, GError **error)
+{
+  g_autoptr(Keyfile) keyfile = keyfile_load(path, error);
+  return keyfile && hardware_of(keyfile, hardware, error);
+}
+
+gboolean hardware_parse(const char *path, const char *text, gsize length, struct hardware *hardware,
+                        GError **error)
+{
+  g_autoptr(Keyfile) keyfile = keyfile_parse(path, text, length, error);
+  return keyfile && hardware_of(keyfile, hardware, error);
 }
 
 gboolean hardware_load(const char *name, const char *near_file, struct hardware *hardware, GError **error)

@@ -19,6 +19,9 @@ extern const struct setting hardware_settings[]; /* ends in a row with key NULL 
 char *hardware_find(const char *name, const char *near_file, GError **error);
 /* Reads the file at path; hardware->name becomes the file's name without ".ini". */
 gboolean hardware_read(const char *path, struct hardware *hardware, GError **error);
+/* The same from memory; path is for the name and for messages. */
+gboolean hardware_parse(const char *path, const char *text, gsize length, struct hardware *hardware,
+                        GError **error);
 /* Appends "# key = value   # source" for every key of the file at path, as comments of --print-config; keys
  * in overridden (NULL-terminated) are said to be so. */
 gboolean hardware_print(GString *out, const char *path, const char *const *overridden, GError **error);
