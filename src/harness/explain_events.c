@@ -109,8 +109,10 @@ static void describe_evict(GString *text, sqlite3_stmt *row)
   g_string_append_printf(text, "evicted %s from %s, %s", text_of(row, C_MODEL), place, bytes);
   if (!is_null(row, C_B))
     g_string_append_printf(text, ", last used %.3f s before", ms_of(row, C_B) / 1000);
-  if (!is_null(row, C_C))
-    g_string_append_printf(text, ", value %lld", (long long)sqlite3_column_int64(row, C_C));
+  /* The value that LRU compares is the time of the last use: said already. */
+  int64_t value = sqlite3_column_int64(row, C_C);
+  if (!is_null(row, C_C) && value != sqlite3_column_int64(row, C_TIME) - sqlite3_column_int64(row, C_B))
+    g_string_append_printf(text, ", value %lld", (long long)value);
   append_reason(text, row);
 }
 

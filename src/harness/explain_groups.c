@@ -17,17 +17,28 @@ struct row {
   int64_t start_ns[STAGES], end_ns[STAGES];
 };
 
-/* The request whose load this one joined, or -1. */
-static gboolean find_cause(const struct story *story, int64_t *cause, GError **error)
+/* Whose records tell of the load: an upload that was joined, or bytes that came to the server for another
+ * GPU's load, carry the id of the request that caused them. -1 = none but the request itself. */
+struct causes {
+  int64_t loader, fetcher;
+};
+
+/* The first column of a statement's first row, or -1 where there is none. */
+static gboolean read_cause(const struct story *story, sqlite3_stmt *statement, int64_t *cause, GError **error)
 {
-  *cause = -1;
-  if (strcmp(story->found, "joined") != 0)
-    return TRUE;
+  int row = store_step(story->reader, statement, error);
+  *cause = row == 1 ? sqlite3_column_int64(statement, 0) : -1;
+  return row >= 0;
+}
+
+/* The request whose load this one joined: the model's last load there, on this GPU if there was one. */
+static gboolean find_loader(const struct story *story, int64_t *loader, GError **error)
+{
   g_autoptr(sqlite3_stmt) statement = story_prepare(
       story,
       "SELECT request FROM decision WHERE run = ?1 AND kind = 'load' AND request <> ?2 AND model = ?3 AND "
-      "time_ns <= ?4 "
-      "AND server IN (SELECT server FROM decision WHERE run = ?1 AND request = ?2 AND kind = 'dispatch') "
+      "time_ns <= ?4 AND server IN (SELECT server FROM decision WHERE run = ?1 AND request = ?2 AND kind = "
+      "'dispatch') "
       "ORDER BY gpu IS NOT ?5, time_ns DESC, seq DESC LIMIT 1",
       error);
   if (!statement)
@@ -35,10 +46,41 @@ static gboolean find_cause(const struct story *story, int64_t *cause, GError **e
   sqlite3_bind_text(statement, 3, story->model, -1, SQLITE_TRANSIENT);
   sqlite3_bind_int64(statement, 4, story->end_ns);
   sqlite3_bind_int64(statement, 5, story->gpu);
-  int row = store_step(story->reader, statement, error);
-  if (row == 1)
-    *cause = sqlite3_column_int64(statement, 0);
-  return row >= 0;
+  return read_cause(story, statement, loader, error);
+}
+
+/* The request for which the model's groups came to the server while it was loaded. */
+static gboolean find_fetcher(const struct story *story, int64_t loader, int64_t *fetcher, GError **error)
+{
+  g_autoptr(sqlite3_stmt) statement =
+      story_prepare(story,
+                    "SELECT request FROM decision WHERE run = ?1 AND kind = 'net' AND model = ?3 AND time_ns "
+                    "<= ?4 AND time_ns >= "
+                    "(SELECT max(time_ns) FROM decision WHERE run = ?1 AND request IN (?2, ?5) AND kind = "
+                    "'load') AND server IN "
+                    "(SELECT server FROM decision WHERE run = ?1 AND request = ?2 AND kind = 'dispatch') "
+                    "ORDER BY time_ns DESC, seq DESC LIMIT 1",
+                    error);
+  if (!statement)
+    return FALSE;
+  sqlite3_bind_text(statement, 3, story->model, -1, SQLITE_TRANSIENT);
+  sqlite3_bind_int64(statement, 4, story->end_ns);
+  sqlite3_bind_int64(statement, 5, loader);
+  return read_cause(story, statement, fetcher, error);
+}
+
+static gboolean find_causes(const struct story *story, struct causes *causes, GError **error)
+{
+  *causes = (struct causes){-1, -1};
+  gboolean joined = strcmp(story->found, "joined") == 0;
+  if (joined && !find_loader(story, &causes->loader, error))
+    return FALSE;
+  if ((joined || strcmp(story->found, "remote") == 0) &&
+      !find_fetcher(story, causes->loader, &causes->fetcher, error))
+    return FALSE;
+  if (causes->fetcher == story->id)
+    causes->fetcher = -1;
+  return TRUE;
 }
 
 static struct row *row_of_group(GArray *rows, int64_t group)
@@ -69,21 +111,21 @@ static enum stage stage_of(const char *kind)
 }
 
 /* One row a group, in order. A group's bytes are those of its upload, or of its fetch. */
-static GArray *read_groups(const struct story *story, int64_t cause, GError **error)
+static GArray *read_groups(const struct story *story, const struct causes *causes, GError **error)
 {
-  g_autoptr(sqlite3_stmt) statement =
-      story_prepare(story,
-                    "SELECT kind, coalesce(part, -1), a, b, time_ns FROM decision WHERE run = ?1 AND request "
-                    "IN (?2, ?3) AND model = ?4 "
-                    "AND (kind = 'net' OR (kind = 'pcie' AND gpu = ?5) OR (kind = 'compute' AND gpu = ?5 AND "
-                    "request = ?2)) "
-                    "ORDER BY coalesce(part, -1), time_ns, seq",
-                    error);
+  g_autoptr(sqlite3_stmt) statement = story_prepare(
+      story,
+      "SELECT kind, coalesce(part, -1), a, b, time_ns FROM decision WHERE run = ?1 AND request IN (?2, ?3, "
+      "?6) AND "
+      "model = ?4 AND (kind = 'net' OR (kind = 'pcie' AND gpu = ?5 AND request IN (?2, ?3)) OR "
+      "(kind = 'compute' AND gpu = ?5 AND request = ?2)) ORDER BY coalesce(part, -1), time_ns, seq",
+      error);
   if (!statement)
     return NULL;
-  sqlite3_bind_int64(statement, 3, cause);
+  sqlite3_bind_int64(statement, 3, causes->loader);
   sqlite3_bind_text(statement, 4, story->model, -1, SQLITE_TRANSIENT);
   sqlite3_bind_int64(statement, 5, story->gpu);
+  sqlite3_bind_int64(statement, 6, causes->fetcher);
   g_autoptr(GArray) rows = g_array_new(FALSE, FALSE, sizeof(struct row));
   int more;
   while ((more = store_step(story->reader, statement, error)) == 1) {
@@ -152,14 +194,16 @@ static void print_groups(const struct story *story, const GArray *rows)
 
 gboolean explain_groups(const struct story *story, GError **error)
 {
-  int64_t cause;
-  if (!find_cause(story, &cause, error))
+  struct causes causes;
+  if (!find_causes(story, &causes, error))
     return FALSE;
-  g_autoptr(GArray) groups = read_groups(story, cause, error);
+  g_autoptr(GArray) groups = read_groups(story, &causes, error);
   if (!groups)
     return FALSE;
-  if (cause >= 0)
-    fprintf(story->out, "\nit joined the load that request %lld had caused\n", (long long)cause);
+  if (causes.loader >= 0)
+    fprintf(story->out, "\nit joined the load that request %lld had caused\n", (long long)causes.loader);
+  if (causes.fetcher >= 0 && causes.fetcher != causes.loader)
+    fprintf(story->out, "\nthe groups came to the server for request %lld\n", (long long)causes.fetcher);
   if (groups->len == 0)
     return TRUE;
   fputc('\n', story->out);

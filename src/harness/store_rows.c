@@ -127,7 +127,7 @@ static void bind_request(sqlite3_stmt *statement, int at, int64_t run, const str
   bind_time(statement, at + 7, row->end_ns);
   sqlite3_bind_int(statement, at + 8, (int)row->outcome);
   bind_index(statement, at + 9, row->outcome == OUTCOME_COMPLETED ? row->found : NO_INDEX);
-  sqlite3_bind_int(statement, at + 10, row->slo_met != 0);
+  sqlite3_bind_int(statement, at + 10, row->slo_met ? 1 : 0);
 }
 
 static gboolean check_ids(const struct store_batch *batch, GError **error)

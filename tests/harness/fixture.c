@@ -126,6 +126,10 @@ struct request_row fixture_request(unsigned system, uint64_t id)
     row.end_ns = row.arrival_ns + (id == FIXTURE_LOADER ? 60 : 55) * NS_PER_MS;
     row.found = id == FIXTURE_LOADER ? FOUND_REMOTE : FOUND_JOINED;
   }
+  if (id == FIXTURE_SHARER) {
+    row.model = 3;
+    row.gpu = 0;
+  }
   if (id == FIXTURE_LOADER - 1) /* on GPU 1 until after the loader was sent there */
     row.end_ns = (int64_t)FIXTURE_LOADER * 10 * NS_PER_MS + 5 * NS_PER_MS;
   return row;
@@ -213,6 +217,33 @@ static void store_joiner(struct store *store)
                                          .source = NO_INDEX});
 }
 
+/* Sent to GPU 0 of the same server while the last groups for the loader still came: 503 arrives 30 ms after
+ * 500. */
+static void store_sharer(struct store *store)
+{
+  const int64_t t = (int64_t)FIXTURE_SHARER * 10 * NS_PER_MS;
+  struct record record = {.time_ns = t + NS_PER_MS / 10,
+                          .kind = RECORD_DISPATCH,
+                          .reason = REASON_REMOTE,
+                          .request = FIXTURE_SHARER,
+                          .model = 3,
+                          .server = 0,
+                          .gpu = 0,
+                          .group = NO_INDEX,
+                          .source = SOURCE_REMOTE};
+  store_decision(store, &record);
+  record.kind = RECORD_LOAD;
+  record.reason = REASON_MISS;
+  store_decision(store, &record);
+  record.kind = RECORD_GROUP_PCIE;
+  record.reason = REASON_NONE;
+  record.group = 15;
+  record.a = 15086136;
+  record.b = t + 4 * NS_PER_MS;
+  record.time_ns = t + 5 * NS_PER_MS;
+  store_decision(store, &record);
+}
+
 static void store_rows_of(struct store *store, unsigned system, struct fixture_options options)
 {
   for (uint64_t id = 0; id < FIXTURE_REQUESTS && !options.no_requests; id++) {
@@ -233,6 +264,7 @@ static void store_rows_of(struct store *store, unsigned system, struct fixture_o
   if (system == 1 && !options.no_decisions) {
     store_loader(store);
     store_joiner(store);
+    store_sharer(store);
   }
 }
 

@@ -11,9 +11,11 @@
 /* This request of distmind was sent to GPU 1 behind two others, evicted bert-1 and loaded resnet152-3 in 16
  * groups. */
 #define FIXTURE_LOADER 500
-/* This one joined that load; 502 was rejected. */
+/* This one joined that load; 502 was rejected; 503 loaded the model to GPU 0 from the bytes that came for
+ * 500. */
 #define FIXTURE_JOINER   501
 #define FIXTURE_REJECTED 502
+#define FIXTURE_SHARER   503
 
 /* Models resnet152-0..3 and bert-0..1. */
 struct catalog *fixture_catalog(void);

@@ -76,6 +76,17 @@ Test(explain, finds_the_load_that_was_joined)
   fixture_remove(folder);
 }
 
+Test(explain, finds_whose_bytes_a_load_used)
+{
+  char *folder = fixture_folder();
+  g_autofree char *database = fixture_database(folder, (struct fixture_options){0});
+  g_autofree char *story = story_of(database, "distmind", FIXTURE_SHARER, NULL);
+  /* Group 15 came at 33 ms of request 500's time, 3 ms of this one's, and was uploaded to GPU 0 then. */
+  expect(story, (const char *const[]){"the groups came to the server for request 500", "group", "15",
+                                      "1.000 to 3.000", "4.000 to 5.000", NULL});
+  fixture_remove(folder);
+}
+
 Test(explain, tells_what_never_ran)
 {
   char *folder = fixture_folder();

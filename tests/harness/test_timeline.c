@@ -160,11 +160,12 @@ Test(timeline, keeps_to_its_window)
   fixture_remove(folder);
 }
 
+/* No strstr, as the sanitizer's looks at the whole text at every call. */
 static size_t occurrences(const char *text, const char *word)
 {
-  size_t count = 0;
-  for (; (text = strstr(text, word)); text += strlen(word))
-    count++;
+  size_t count = 0, length = strlen(word);
+  for (; *text; text++)
+    count += *text == *word && strncmp(text, word, length) == 0;
   return count;
 }
 
