@@ -80,6 +80,8 @@ int64_t histogram_quantile(const struct histogram *histogram, double q)
    */
   double rank = ceil(q * (double)histogram->count * (1 - 1e-15));
   uint64_t need = !(rank > 1) ? 1 : rank >= (double)histogram->count ? histogram->count : (uint64_t)rank;
+  if (need == histogram->count)
+    return histogram->max;
   uint64_t seen = 0;
   for (uint32_t i = 0; i < BUCKETS; i++) {
     seen += histogram->bucket[i];

@@ -287,11 +287,11 @@ static gboolean insert_models(struct store *store, const struct catalog *catalog
 gboolean store_begin_run(struct store *store, const struct run_info *info, const struct catalog *catalog,
                          GError **error)
 {
-  if (!drain(store, error))
-    return FALSE;
+  gboolean begun = drain(store, error); /* of the run before, whose number its rows bear */
   store->run++;
-  if (store_execute(store->db, "BEGIN", error) && insert_run(store, info, error) &&
-      insert_models(store, catalog, error) && store_execute(store->db, "COMMIT", error))
+  begun = begun && store_execute(store->db, "BEGIN", error) && insert_run(store, info, error) &&
+          insert_models(store, catalog, error) && store_execute(store->db, "COMMIT", error);
+  if (begun)
     return TRUE;
   sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
   g_prefix_error(error, "%s: ", store->partial);
@@ -300,7 +300,6 @@ gboolean store_begin_run(struct store *store, const struct run_info *info, const
 
 void store_notices(struct store *store, const char *notices)
 {
-  g_autoptr(GError) failure = NULL;
   g_autoptr(sqlite3_stmt) statement = NULL;
   if (!drain(store, NULL))
     return;
@@ -335,7 +334,7 @@ static gboolean update_run(struct store *store, const struct figures *figures, g
   g_autofree char *ended = now_text();
   int column = 1;
   sqlite3_bind_text(statement, column++, ended, -1, SQLITE_TRANSIENT);
-  sqlite3_bind_int(statement, column++, interrupted != 0);
+  sqlite3_bind_int(statement, column++, interrupted ? 1 : 0);
   for (const struct figure_field *field = figure_fields; field->name; field++, column++) {
     if (field->integer)
       sqlite3_bind_int64(statement, column,

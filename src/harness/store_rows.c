@@ -3,9 +3,12 @@
 #include "core/error.h"
 #include "harness/store_schema.h"
 
+#define REQUEST_COLUMNS  10
+#define REQUESTS_AT_ONCE 64
+
 struct store_rows {
   sqlite3 *db;
-  sqlite3_stmt *insert_request, *insert_usage, *insert_decision;
+  sqlite3_stmt *insert_request, *insert_requests, *insert_usage, *insert_decision;
 };
 
 void store_batch_init(struct store_batch *batch)
@@ -39,11 +42,21 @@ static gboolean prepare(struct store_rows *rows, const char *sql, sqlite3_stmt *
          store_sqlite_failed(rows->db, error);
 }
 
+static char *insert_requests_sql(guint count)
+{
+  g_autoptr(GString) sql = g_string_new("INSERT INTO request_data VALUES");
+  for (guint i = 0; i < count; i++)
+    g_string_append_printf(sql, "%s(?,?,?,?,?,?,?,?,?,?)", i ? "," : "");
+  return g_strdup(sql->str);
+}
+
 struct store_rows *store_rows_new(sqlite3 *db, GError **error)
 {
   struct store_rows *rows = g_new0(struct store_rows, 1);
   rows->db = db;
-  if (prepare(rows, "INSERT INTO request_data VALUES(?,?,?,?,?,?,?,?,?,?)", &rows->insert_request, error) &&
+  g_autofree char *one = insert_requests_sql(1), *many = insert_requests_sql(REQUESTS_AT_ONCE);
+  if (prepare(rows, one, &rows->insert_request, error) &&
+      prepare(rows, many, &rows->insert_requests, error) &&
       prepare(rows, "INSERT INTO usage VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", &rows->insert_usage, error) &&
       prepare(rows, "INSERT INTO decision_data VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &rows->insert_decision,
               error))
@@ -57,6 +70,7 @@ void store_rows_free(struct store_rows *rows)
   if (!rows)
     return;
   sqlite3_finalize(rows->insert_request);
+  sqlite3_finalize(rows->insert_requests);
   sqlite3_finalize(rows->insert_usage);
   sqlite3_finalize(rows->insert_decision);
   g_free(rows);
@@ -101,26 +115,42 @@ static void bind_count(sqlite3_stmt *statement, int column, uint64_t count)
   sqlite3_bind_int64(statement, column, (int64_t)MIN(count, (uint64_t)INT64_MAX));
 }
 
-static gboolean write_requests(struct store_rows *rows, const struct store_batch *batch, GError **error)
+/* Binds one row's columns, the first of which is the parameter after `at`. */
+static void bind_request(sqlite3_stmt *statement, int at, int64_t run, const struct request_row *row)
 {
-  sqlite3_stmt *statement = rows->insert_request;
-  for (guint i = 0; i < batch->requests; i++) {
-    const struct request_row *row = &batch->request[i];
-    if (row->id > REQUEST_ID_MAX) {
+  sqlite3_bind_int64(statement, at + 1, run << REQUEST_ID_BITS | (int64_t)row->id);
+  bind_index(statement, at + 2, row->model);
+  bind_index(statement, at + 3, row->gpu);
+  bind_time(statement, at + 4, row->arrival_ns);
+  bind_time(statement, at + 5, row->dispatch_ns);
+  bind_time(statement, at + 6, row->start_ns);
+  bind_time(statement, at + 7, row->end_ns);
+  sqlite3_bind_int(statement, at + 8, (int)row->outcome);
+  bind_index(statement, at + 9, row->outcome == OUTCOME_COMPLETED ? row->found : NO_INDEX);
+  sqlite3_bind_int(statement, at + 10, row->slo_met ? 1 : 0);
+}
+
+static gboolean check_ids(const struct store_batch *batch, GError **error)
+{
+  for (guint i = 0; i < batch->requests; i++)
+    if (batch->request[i].id > REQUEST_ID_MAX) {
       g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "cannot store more than %lld requests a run",
                   REQUEST_ID_MAX + 1);
       return FALSE;
     }
-    sqlite3_bind_int64(statement, 1, batch->run << REQUEST_ID_BITS | (int64_t)row->id);
-    bind_index(statement, 2, row->model);
-    bind_index(statement, 3, row->gpu);
-    bind_time(statement, 4, row->arrival_ns);
-    bind_time(statement, 5, row->dispatch_ns);
-    bind_time(statement, 6, row->start_ns);
-    bind_time(statement, 7, row->end_ns);
-    sqlite3_bind_int(statement, 8, (int)row->outcome);
-    bind_index(statement, 9, row->outcome == OUTCOME_COMPLETED ? row->found : NO_INDEX);
-    sqlite3_bind_int(statement, 10, row->slo_met != 0);
+  return TRUE;
+}
+
+/* Many rows a statement, then what is left one by one: beginning a statement costs as much as a row does. */
+static gboolean write_requests(struct store_rows *rows, const struct store_batch *batch, GError **error)
+{
+  if (!check_ids(batch, error))
+    return FALSE;
+  for (guint i = 0; i < batch->requests;) {
+    gboolean many = batch->requests - i >= REQUESTS_AT_ONCE;
+    sqlite3_stmt *statement = many ? rows->insert_requests : rows->insert_request;
+    for (int k = 0; k < (many ? REQUESTS_AT_ONCE : 1); k++)
+      bind_request(statement, k * REQUEST_COLUMNS, batch->run, &batch->request[i++]);
     if (!insert(rows, statement, error))
       return FALSE;
   }

@@ -35,7 +35,8 @@ static const char *const decision_view_sql =
     "AS reason, "
     "d.request AS request, m.name AS model, d.server AS server, d.gpu AS gpu, d.part AS part, %s AS source, "
     "d.a AS a, "
-    "d.b AS b, d.c AS c, d.d AS d FROM decision_data d LEFT JOIN model m ON m.run = d.run AND m.id = d.model "
+    "d.b AS b, d.c AS c, d.d AS d, d.rowid AS seq FROM decision_data d LEFT JOIN model m ON m.run = d.run "
+    "AND m.id = d.model "
     "LEFT JOIN run u ON u.id = d.run;";
 
 /* "CASE column WHEN 0 THEN 'text' … END": the file carries the names of the program that wrote it. */
