@@ -73,7 +73,7 @@ static gboolean survey(struct arrivals *a, struct trace_reader *reader, uint64_t
   const struct experiment *e = a->setup->experiment;
   double mean = model_map_mean_service_ns(a->map);
   struct trace_row row;
-  int more;
+  int more = 1;
   while ((e->limit == 0 || *rows < e->limit) && (more = trace_next(reader, &row, error)) > 0) {
     ++*rows;
     a->span_ns = MAX(a->span_ns, row.arrival_ns);
@@ -81,9 +81,8 @@ static gboolean survey(struct arrivals *a, struct trace_reader *reader, uint64_t
     if (e->map == MAP_HASH && row.model)
       model_map_count(a->map, row.model);
   }
-  if (e->limit == 0 || *rows < e->limit)
-    if (more < 0)
-      return FALSE;
+  if (more < 0)
+    return FALSE;
   if (e->map == MAP_HASH)
     model_map_rank(a->map);
   return trace_rewind(reader, error);
