@@ -1,9 +1,10 @@
-/* Cache-aware: the GPU with the earliest predicted finish, from outstanding work, residency, and load time under the
- * link use last reported. Among GPUs that would finish about equally early, the one that evicts least. */
+/* Cache-aware: the GPU with the earliest predicted finish, from outstanding work, residency, and load time
+ * under the link use last reported. Among GPUs that would finish about equally early, the one that evicts
+ * least. */
 #include "core/balancer.h"
 
-/* Forecast finishes closer than this part of the load are equal: forecasts are no better than that, and what is evicted
- * must be loaded again. */
+/* Forecast finishes closer than this part of the load are equal: forecasts are no better than that, and what
+ * is evicted must be loaded again. */
 #define EQUAL_PART 16
 
 struct best {
@@ -60,8 +61,8 @@ static void best_loader(const struct cluster_view *view, const struct balance_re
   }
 }
 
-static gboolean cache_aware_choose(struct cluster_view *view, const struct balance_request *request, int64_t now,
-                                   struct choice *choice)
+static gboolean cache_aware_choose(struct cluster_view *view, const struct balance_request *request,
+                                   int64_t now, struct choice *choice)
 {
   struct best holder, loader = {.gpu = NO_INDEX};
   best_holder(view, request, now, &holder);

@@ -14,8 +14,8 @@ static struct tier *shadow_new(struct cluster_view *view, uint32_t gpu)
   const struct config *config = view->config;
   uint32_t hw = view->gpu[gpu].hw;
   view->gpu[gpu].owner = (struct shadow_owner){view, gpu};
-  return tier_new(config_gpu_bytes(config, hw), FALSE, config_models_max(config, hw), catalog_models(config->catalog),
-                  &tier_policy_lru, shadow_evicted, &view->gpu[gpu].owner);
+  return tier_new(config_gpu_bytes(config, hw), FALSE, config_models_max(config, hw),
+                  catalog_models(config->catalog), &tier_policy_lru, shadow_evicted, &view->gpu[gpu].owner);
 }
 
 static void gpus_init(struct cluster_view *view)
@@ -24,7 +24,8 @@ static void gpus_init(struct cluster_view *view)
   for (uint32_t s = 0; s < config->servers; s++)
     for (uint32_t g = 0; g < config->server[s].gpus; g++) {
       uint32_t gpu = config->server[s].first_gpu + g;
-      view->gpu[gpu] = (struct gpu_view){.server = s, .hw = config->server[s].hw, .first = NO_INDEX, .last = NO_INDEX};
+      view->gpu[gpu] =
+          (struct gpu_view){.server = s, .hw = config->server[s].hw, .first = NO_INDEX, .last = NO_INDEX};
       view->free_at[gpu] = TIME_NEVER;
       if (config->system->residence != RESIDENCE_EVERYWHERE)
         view->gpu[gpu].shadow = shadow_new(view, gpu);
@@ -114,7 +115,8 @@ void cluster_view_down(struct cluster_view *view, uint32_t server, enum member_s
     view->free_at[g] = TIME_NEVER;
 }
 
-double cluster_view_service_ns(const struct cluster_view *view, uint32_t gpu, uint32_t model, int64_t service_ns)
+double cluster_view_service_ns(const struct cluster_view *view, uint32_t gpu, uint32_t model,
+                               int64_t service_ns)
 {
   if (service_ns > 0)
     return (double)service_ns;
@@ -122,9 +124,11 @@ double cluster_view_service_ns(const struct cluster_view *view, uint32_t gpu, ui
   return resident_ns(view->config->plans, m->profile, view->gpu[gpu].hw);
 }
 
-/* What a remote load takes longer than alone: its share of what else the server's link still has to bring, and a link
- * that lately gave less than its nominal rate. Max-min sharing gives each of n other loads at most as much as ours. */
-static double contention_ns(const struct cluster_view *view, uint32_t gpu, uint64_t bytes, const struct load_path *path)
+/* What a remote load takes longer than alone: its share of what else the server's link still has to bring,
+ * and a link that lately gave less than its nominal rate. Max-min sharing gives each of n other loads at most
+ * as much as ours. */
+static double contention_ns(const struct cluster_view *view, uint32_t gpu, uint64_t bytes,
+                            const struct load_path *path)
 {
   const struct server_view *server = &view->server[view->gpu[gpu].server];
   double nominal = path->net_bytes_s, rate = nominal;
@@ -140,7 +144,8 @@ static double process_start_ns(const struct cluster_view *view, uint32_t gpu, co
 {
   const struct hardware *hw = &view->config->hardware[view->gpu[gpu].hw];
   const struct profile_timing *timing = &profile->timing[view->gpu[gpu].hw];
-  return hw->mps_process_start_ns + timing->unpickle_ns + transfer_ns(profile->param_bytes, hw->pageable_bytes_s) +
+  return hw->mps_process_start_ns + timing->unpickle_ns +
+         transfer_ns(profile->param_bytes, hw->pageable_bytes_s) +
          (timing->first_inference_ns > 0 ? timing->first_inference_ns : timing->warm_ns);
 }
 
@@ -150,7 +155,8 @@ static double stop_and_go_ns(const struct cluster_view *view, uint32_t gpu, uint
   const struct hardware *hw = &view->config->hardware[view->gpu[gpu].hw];
   const struct profile *profile = catalog_profile(view->config->catalog, model);
   double back = transfer_ns(cluster_view_evicts(view, gpu, model), hw->pageable_to_host_bytes_s);
-  return back + transfer_ns(profile->param_bytes, hw->pageable_bytes_s) + profile->tensors * hw->ray_tensor_ns;
+  return back + transfer_ns(profile->param_bytes, hw->pageable_bytes_s) +
+         profile->tensors * hw->ray_tensor_ns;
 }
 
 static enum load_source forecast_source(const struct cluster_view *view, uint32_t gpu, uint32_t model)
@@ -193,8 +199,8 @@ static double training_penalty_ns(const struct cluster_view *view, uint32_t gpu)
   return step / (2 * (double)p->layers);
 }
 
-void cluster_view_forecast(const struct cluster_view *view, uint32_t gpu, uint32_t model, int64_t service_ns, int64_t now,
-                           struct forecast *forecast)
+void cluster_view_forecast(const struct cluster_view *view, uint32_t gpu, uint32_t model, int64_t service_ns,
+                           int64_t now, struct forecast *forecast)
 {
   double service = cluster_view_service_ns(view, gpu, model, service_ns);
   int64_t arrives = now + view->hop_ns;
@@ -216,8 +222,8 @@ void cluster_view_forecast(const struct cluster_view *view, uint32_t gpu, uint32
                                                       : REASON_REMOTE;
   /* Where the GPU has room for a second model, the load runs while earlier requests compute. */
   gboolean ahead = view->config->system->pipelined && config_models_max(view->config, view->gpu[gpu].hw) != 1;
-  forecast->finish_ns = ahead ? max_i64(start + ns_round(service), arrives + forecast->load_ns)
-                              : start + forecast->load_ns;
+  forecast->finish_ns =
+      ahead ? max_i64(start + ns_round(service), arrives + forecast->load_ns) : start + forecast->load_ns;
 }
 
 uint64_t cluster_view_evicts(const struct cluster_view *view, uint32_t gpu, uint32_t model)
@@ -229,8 +235,8 @@ uint64_t cluster_view_evicts(const struct cluster_view *view, uint32_t gpu, uint
   return bytes;
 }
 
-int64_t cluster_view_dispatch(struct cluster_view *view, uint32_t gpu, uint32_t model, const struct forecast *forecast,
-                              double service_ns, int64_t now)
+int64_t cluster_view_dispatch(struct cluster_view *view, uint32_t gpu, uint32_t model,
+                              const struct forecast *forecast, double service_ns, int64_t now)
 {
   struct gpu_view *gv = &view->gpu[gpu];
   gv->outstanding++;
@@ -253,8 +259,8 @@ int64_t cluster_view_dispatch(struct cluster_view *view, uint32_t gpu, uint32_t 
   return forecast->finish_ns;
 }
 
-void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, double service_ns, int64_t predicted,
-                       int64_t shift, int64_t now)
+void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, double service_ns,
+                       int64_t predicted, int64_t shift, int64_t now)
 {
   struct gpu_view *gv = &view->gpu[gpu];
   int64_t ended = now - view->hop_ns;
@@ -277,8 +283,8 @@ void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, 
   view->free_at[gpu] = max_i64(view->free_at[gpu] + error, ended);
 }
 
-void cluster_view_model_state(struct cluster_view *view, uint32_t server, const struct message_model_state *state,
-                              gboolean wanted)
+void cluster_view_model_state(struct cluster_view *view, uint32_t server,
+                              const struct message_model_state *state, gboolean wanted)
 {
   if (state->gpu == NO_INDEX) {
     bit_set(view->cached + (size_t)state->model * view->server_words, server, state->state == TIER_READY);
@@ -294,7 +300,8 @@ void cluster_view_model_state(struct cluster_view *view, uint32_t server, const 
     tier_remove(gv->shadow, state->model);
     bit_set(view_holds(view, state->model), gpu, FALSE);
   } else if (state->state == TIER_READY && !held && gv->outstanding == 0 &&
-             tier_reserve(gv->shadow, state->model, config_entry_bytes(view->config, gv->hw, state->model), 0, 0)) {
+             tier_reserve(gv->shadow, state->model, config_entry_bytes(view->config, gv->hw, state->model), 0,
+                          0)) {
     tier_ready(gv->shadow, state->model);
     bit_set(view_holds(view, state->model), gpu, TRUE);
   }

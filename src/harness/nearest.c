@@ -23,7 +23,8 @@ unsigned edit_distance(const char *a, const char *b)
   return row[b_length];
 }
 
-/* A word that was cut short or went on is nearer than any misspelling: "rate" means "rate_rps", not "trace". */
+/* A word that was cut short or went on is nearer than any misspelling: "rate" means "rate_rps", not "trace".
+ */
 static unsigned word_distance(const char *word, const char *known)
 {
   gboolean begins = *word && (g_str_has_prefix(known, word) || g_str_has_prefix(word, known));
