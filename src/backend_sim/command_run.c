@@ -1,6 +1,7 @@
 /* `run`: reads an experiment, runs its systems one after another, stores and shows what came out. */
 #include "backend_sim/command_run.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -86,6 +87,7 @@ static void arguments_clear(struct arguments *a)
 
 static char *default_out(const char *name)
 {
+  g_mkdir("results", 0777); /* there already, or store_create says what is wrong */
   return g_strdup_printf("results/%s.db", name);
 }
 
@@ -170,9 +172,6 @@ static void session_clear(struct session *s)
 static gboolean outputs_open(struct session *s, const struct experiment *base, const char *out,
                              gboolean force, GError **error)
 {
-  g_autofree char *folder = g_path_get_dirname(out);
-  if (g_mkdir_with_parents(folder, 0777) != 0)
-    return input_error(error, out, 0, "cannot make the folder %s", folder);
   s->outputs.store = store_create(out, force, error);
   if (!s->outputs.store)
     return FALSE;
