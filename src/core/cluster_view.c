@@ -311,6 +311,7 @@ int64_t cluster_view_dispatch(struct cluster_view *view, uint32_t gpu, uint32_t 
 {
   struct gpu_view *gv = &view->gpu[gpu];
   gv->outstanding++;
+  gv->last_dispatch = now;
   gv->work_ns += service_ns;
   view->free_at[gpu] = forecast->finish_ns;
   if (!gv->shadow)

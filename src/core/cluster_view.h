@@ -23,6 +23,7 @@ struct gpu_view {
   uint32_t outstanding;    /* requests sent and not yet answered */
   double work_ns;          /* their compute time */
   int64_t load_until;      /* forecast end of its loads */
+  int64_t last_dispatch;
   int64_t shift;           /* sum of the corrections of free_at */
   uint32_t first, last;    /* outstanding requests in order of dispatch (tags), NO_INDEX = none */
   gboolean training;       /* a trainer has it */
