@@ -68,13 +68,12 @@ static inline const struct hardware *config_server_hardware(const struct config 
   return &config->hardware[config->server[server].hw];
 }
 
-/* Limit of models on one GPU; 0 = none. */
+/* Limit of models on one GPU; 0 = none. Processes have a limit of their own: one model a GPU is no part of MPS. */
 static inline uint32_t config_models_max(const struct config *config, uint32_t hw)
 {
-  uint32_t most = config->gpu_models_max, processes = config->hardware[hw].mps_max_processes;
-  if (config->system->residence == RESIDENCE_PROCESS && processes && (most == 0 || processes < most))
-    most = processes;
-  return most;
+  if (config->system->residence == RESIDENCE_PROCESS)
+    return config->hardware[hw].mps_max_processes;
+  return config->gpu_models_max;
 }
 
 static inline uint64_t config_gpu_bytes(const struct config *config, uint32_t hw)
