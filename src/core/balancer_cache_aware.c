@@ -13,6 +13,8 @@ struct best {
   struct forecast forecast;
   uint64_t evicts;
   gboolean lone; /* the model that would leave first is on no other GPU */
+  int64_t
+      second_ns; /* earliest finish among those that were weighed and are not the best; TIME_NEVER: none */
 };
 
 /* GPUs that hold the model (or will): only their queues differ, so one pass over free_at decides. */
@@ -68,6 +70,7 @@ static void best_loader(const struct cluster_view *view, const struct balance_re
                         struct best *best)
 {
   const uint64_t *holds = view_holds(view, request->model);
+  int64_t second = TIME_NEVER;
   best->gpu = NO_INDEX;
   for (uint32_t gpu = 0; gpu < view->gpus; gpu++) {
     if (view->free_at[gpu] == TIME_NEVER || bit_get(holds, gpu))
@@ -75,19 +78,26 @@ static void best_loader(const struct cluster_view *view, const struct balance_re
     struct best one = {.gpu = gpu};
     cluster_view_forecast(view, gpu, request->model, request->service_ns, now, &one.forecast);
     int64_t quantum = max_i64(1, one.forecast.load_ns / EQUAL_PART);
-    if (best->gpu != NO_INDEX && one.forecast.finish_ns > best->forecast.finish_ns + quantum)
+    if (best->gpu != NO_INDEX && one.forecast.finish_ns > best->forecast.finish_ns + quantum) {
+      second = min_i64(second, one.forecast.finish_ns);
       continue;
+    }
     one.evicts = cluster_view_evicts(view, gpu, request->model);
     one.lone = one.evicts > 0 && victim_is_lone(view, gpu, now);
-    if (is_better(view, &one, best, quantum))
+    gboolean better = is_better(view, &one, best, quantum);
+    const struct best *loser = better ? best : &one;
+    if (loser->gpu != NO_INDEX)
+      second = min_i64(second, loser->forecast.finish_ns);
+    if (better)
       *best = one;
   }
+  best->second_ns = second;
 }
 
 static gboolean cache_aware_choose(struct cluster_view *view, const struct balance_request *request,
                                    int64_t now, struct choice *choice)
 {
-  struct best holder, loader = {.gpu = NO_INDEX};
+  struct best holder, loader = {.gpu = NO_INDEX, .second_ns = TIME_NEVER};
   best_holder(view, request, now, &holder);
   /* A holder without a queue cannot be beaten: loading takes longer than having. */
   if (holder.gpu == NO_INDEX || holder.forecast.wait_ns > 0)
@@ -95,12 +105,13 @@ static gboolean cache_aware_choose(struct cluster_view *view, const struct balan
   gboolean load = loader.gpu != NO_INDEX &&
                   (holder.gpu == NO_INDEX || loader.forecast.finish_ns < holder.forecast.finish_ns);
   const struct best *best = load ? &loader : &holder, *other = load ? &holder : &loader;
+  int64_t other_ns = other->gpu == NO_INDEX ? TIME_NEVER : other->forecast.finish_ns;
   if (best->gpu == NO_INDEX)
     return FALSE;
   *choice = (struct choice){.gpu = best->gpu,
                             .reason = best->forecast.reason,
                             .forecast = best->forecast,
-                            .other_ns = other->gpu == NO_INDEX ? TIME_NEVER : other->forecast.finish_ns};
+                            .other_ns = load ? min_i64(other_ns, loader.second_ns) : other_ns};
   return TRUE;
 }
 
