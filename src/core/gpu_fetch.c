@@ -77,13 +77,22 @@ static void fetch_issue(struct gpu_server *s, struct fetch *fetch, uint32_t gpu,
   fetch_report(s);
 }
 
-static gboolean take_room(struct gpu_server *s, struct gpu *gpu, struct fetch *fetch)
+static gboolean enter_cache(struct gpu_server *s, const struct fetch *fetch, uint64_t bytes, double reload_ns,
+                            uint64_t request)
+{
+  s->cache_request = request;
+  gboolean entered = s->host && tier_reserve(s->host, fetch->model, bytes, reload_ns, world_now(s->world));
+  s->cache_request = UINT64_MAX;
+  return entered;
+}
+
+static gboolean take_room(struct gpu_server *s, struct gpu *gpu, struct fetch *fetch, uint64_t request)
 {
   uint64_t bytes = catalog_bytes(s->config->catalog, fetch->model);
   const struct model *model =
       &((const struct model *)(const void *)s->config->catalog->models->data)[fetch->model];
   double reload = load_plan(s->config->plans, model->profile, s->hw, fetch->source)->load_ns;
-  if (s->host && tier_reserve(s->host, fetch->model, bytes, reload, world_now(s->world))) {
+  if (enter_cache(s, fetch, bytes, reload, request)) {
     fetch->cached = TRUE;
     return TRUE;
   }
@@ -136,7 +145,7 @@ gboolean fetch_begin(struct gpu_server *s, struct gpu *gpu, struct task *task, e
                     ? pool_plan_fetch(s->plan->plan, s->config->catalog, task->model, s->hw)
                     : load_plan(s->config->plans, model->profile, s->hw, source)->local;
   *lost = source == SOURCE_REMOTE && !choose_servers(s, fetch);
-  if (*lost || !take_room(s, gpu, fetch)) {
+  if (*lost || !take_room(s, gpu, fetch, task->id)) {
     fetch_drop(s, fetch);
     return FALSE;
   }

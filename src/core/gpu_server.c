@@ -21,6 +21,8 @@ void server_tell_state(struct gpu_server *s, uint32_t gpu, uint32_t model, enum 
 /* --- evictions
  * ------------------------------------------------------------------------------------------------------*/
 
+#define VALUE_MOST 9e18 /* a policy's value may be any double */
+
 static void record_eviction(struct gpu_server *s, uint32_t gpu, const struct tier_entry *victim, double value,
                             enum record_reason reason, uint64_t request)
 {
@@ -33,7 +35,7 @@ static void record_eviction(struct gpu_server *s, uint32_t gpu, const struct tie
                                    .source = NO_INDEX,
                                    .a = (int64_t)victim->bytes,
                                    .b = world_now(s->world) - victim->last_use_ns,
-                                   .c = (int64_t)value});
+                                   .c = (int64_t)CLAMP(value, -VALUE_MOST, VALUE_MOST)});
 }
 
 static void gpu_evicted(void *context, const struct tier_entry *victim, double value)
@@ -55,7 +57,8 @@ static void host_evicted(void *context, const struct tier_entry *victim, double 
   struct gpu_server *s = context;
   s->usage.evictions++;
   if (world_records(s->world))
-    record_eviction(s, NO_INDEX, victim, value, REASON_CACHE_SPACE, UINT64_MAX);
+    record_eviction(s, NO_INDEX, victim, value,
+                    s->cache_request == UINT64_MAX ? REASON_SHRUNK : REASON_CACHE_SPACE, s->cache_request);
   server_tell_state(s, NO_INDEX, victim->model, TIER_ABSENT);
 }
 
@@ -112,6 +115,7 @@ struct gpu_server *gpu_server_new(const struct config *config, uint32_t index, s
   s->fetches = g_ptr_array_new_with_free_func(g_free);
   s->free_task = s->free_load = s->free_fetch = s->fetch_first = NO_INDEX;
   s->epoch = 1;
+  s->cache_request = UINT64_MAX;
   for (uint32_t g = 0; g < s->gpus; g++)
     gpu_init(s, g);
   host_init(s);
