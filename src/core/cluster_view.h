@@ -21,15 +21,15 @@ struct shadow_owner {
 
 struct gpu_view {
   uint32_t server, hw;
-  uint32_t outstanding;    /* requests sent and not yet answered */
-  double work_ns;          /* their compute time */
-  int64_t load_until;      /* forecast end of its loads */
+  uint32_t outstanding; /* requests sent and not yet answered */
+  double work_ns;       /* their compute time */
+  int64_t load_until;   /* forecast end of its loads */
   int64_t last_dispatch;
-  int64_t shift;           /* sum of the corrections of free_at */
-  uint32_t first, last;    /* outstanding requests in order of dispatch (tags), NO_INDEX = none */
-  gboolean training;       /* a trainer has it */
-  gboolean saving;         /* it was told to stop and has not said that it did */
-  struct tier *shadow;     /* NULL where every GPU holds every model */
+  int64_t shift;        /* sum of the corrections of free_at */
+  uint32_t first, last; /* outstanding requests in order of dispatch (tags), NO_INDEX = none */
+  gboolean training;    /* a trainer has it */
+  gboolean saving;      /* it was told to stop and has not said that it did */
+  struct tier *shadow;  /* NULL where every GPU holds every model */
   struct shadow_owner owner;
 };
 
@@ -48,10 +48,10 @@ struct cluster_view {
   int64_t *free_at;           /* [gpus] end of all that was sent; TIME_NEVER: not to be used */
   struct gpu_view *gpu;       /* [gpus] */
   struct server_view *server; /* [servers] */
-  uint64_t *holds;      /* [models * gpu_words] will be on the GPU */
-  uint64_t *ready;      /* [models * gpu_words] is on the GPU, as reported */
-  uint64_t *coming;     /* [models * server_words] the server fetches it, by what was sent there */
-  uint64_t *cached;     /* [models * server_words] in the host cache, as reported */
+  uint64_t *holds;            /* [models * gpu_words] will be on the GPU */
+  uint64_t *ready;            /* [models * gpu_words] is on the GPU, as reported */
+  uint64_t *coming;           /* [models * server_words] the server fetches it, by what was sent there */
+  uint64_t *cached;           /* [models * server_words] in the host cache, as reported */
   uint32_t up_gpus;
   uint32_t turn;        /* round robin */
   uint32_t concurrency; /* requests that one GPU runs at once */
@@ -61,10 +61,10 @@ struct cluster_view {
 
 /* What is weighed for one GPU. */
 struct forecast {
-  int64_t finish_ns;  /* absolute */
-  int64_t wait_ns;    /* from now until the GPU is free */
-  int64_t load_ns;    /* load and compute, or compute alone */
-  int64_t loaded_ns;  /* absolute end of the load, where one is needed */
+  int64_t finish_ns; /* absolute */
+  int64_t wait_ns;   /* from now until the GPU is free */
+  int64_t load_ns;   /* load and compute, or compute alone */
+  int64_t loaded_ns; /* absolute end of the load, where one is needed */
   enum record_reason reason;
   enum load_source source; /* of a load; LOAD_SOURCES = none needed */
 };

@@ -90,8 +90,8 @@ struct gpu_server {
   struct world *world;
   uint32_t index, hw, gpus;
   const struct hardware *hardware;
-  struct gpu *gpu; /* [gpus] */
-  struct tier *host; /* NULL where there is none */
+  struct gpu *gpu;        /* [gpus] */
+  struct tier *host;      /* NULL where there is none */
   uint64_t cache_request; /* request on whose behalf models leave it now, UINT64_MAX: none, it shrinks */
   GPtrArray *tasks, *loads, *fetches; /* slabs: pointers stay valid */
   uint32_t free_task, free_load, free_fetch;
