@@ -27,7 +27,7 @@ unsigned edit_distance(const char *a, const char *b)
  */
 static unsigned word_distance(const char *word, const char *known)
 {
-  gboolean begins = *word && (g_str_has_prefix(known, word) || g_str_has_prefix(word, known));
+  gboolean begins = *word && g_str_has_prefix(known, word);
   return begins ? MIN(1, edit_distance(word, known)) : edit_distance(word, known) + 1;
 }
 
