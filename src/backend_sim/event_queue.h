@@ -1,5 +1,6 @@
-/* Event queue of the simulator: pending events in order of (time, insertion), equal times in order of insertion, so a
- * run is a function of its input alone. An indexed 4-ary heap: an event can be moved or removed by its handle. */
+/* Event queue of the simulator: pending events in order of (time, insertion), equal times in order of
+ * insertion, so a run is a function of its input alone. An indexed 4-ary heap: an event can be moved or
+ * removed by its handle. */
 #ifndef DM_EVENT_QUEUE_H
 #define DM_EVENT_QUEUE_H
 
@@ -24,8 +25,12 @@ int64_t event_queue_next(const struct event_queue *queue);
 /* Takes the first event; FALSE when empty. */
 gboolean event_queue_pop(struct event_queue *queue, int64_t *time_ns, uint32_t *kind, uint64_t *payload);
 size_t event_queue_size(const struct event_queue *queue);
-/* The insertion counter, so that other ordered sources (message lanes) can share one order with the queue. */
+/* The insertion counter, so that other ordered sources (message lanes) can share one order with the queue:
+ * draws the next number, or count of them, of which it gives the first. */
 uint64_t event_queue_sequence(struct event_queue *queue);
+uint64_t event_queue_reserve(struct event_queue *queue, uint64_t count);
+/* Number of the first event, UINT64_MAX when empty. (An event that has waited for 2^35 insertions gets a
+ * higher one.) */
 uint64_t event_queue_next_sequence(const struct event_queue *queue);
 
 #endif

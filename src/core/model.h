@@ -1,9 +1,9 @@
 /* Models: measured layer tables (profiles) and the catalog of all models of a run.
  *
- * A profile is one network as a sequence of layers in execution order. Its bytes are the same on every GPU; its
- * compute times are per GPU kind ("hw", index into the catalog's hardware list). A model is one variant of a profile
- * with weights of its own; model ids are dense, 0 .. catalog_models() - 1, variants of one profile adjacent.
- * The catalog is built by the harness, then read-only and shared by all actors of a run. */
+ * A profile is one network as a sequence of layers in execution order. Its bytes are the same on every GPU;
+ * its compute times are per GPU kind ("hw", index into the catalog's hardware list). A model is one variant
+ * of a profile with weights of its own; model ids are dense, 0 .. catalog_models() - 1, variants of one
+ * profile adjacent. The catalog is built by the harness, then read-only and shared by all actors of a run. */
 #ifndef DM_MODEL_H
 #define DM_MODEL_H
 
@@ -12,14 +12,13 @@
 
 #define CATALOG_HW_MAX 8
 
-
 /* One profile as measured on one GPU kind. */
 struct profile_timing {
-  double *layer_ns;           /* [layers] compute time, scaled so that the sum is warm_ns (times compute_scale) */
-  double warm_ns;             /* sum of layer_ns */
-  double unpickle_ns;         /* deserializing with the framework; 0 = not measured */
-  double first_inference_ns;  /* first inference in a new process; 0 = not measured: then warm_ns is used */
-  gboolean estimated;         /* figures that use it must say so */
+  double *layer_ns;   /* [layers] compute time, scaled so that the sum is warm_ns (times compute_scale) */
+  double warm_ns;     /* sum of layer_ns */
+  double unpickle_ns; /* deserializing with the framework; 0 = not measured */
+  double first_inference_ns; /* first inference in a new process; 0 = not measured: then warm_ns is used */
+  gboolean estimated;        /* figures that use it must say so */
 };
 
 struct profile {
@@ -44,8 +43,11 @@ struct catalog {
   GPtrArray *profiles; /* of struct profile *, owned */
   GArray *models;      /* of struct model, by model id */
   uint32_t hw_count;
+  GArray *first_model; /* of uint32_t: model id of each profile's variant 0 */
+  GHashTable *by_name; /* profile name to index + 1; looked up only, never iterated */
 };
 
+/* All layers zero; every timing has its layer_ns. */
 struct profile *profile_new(const char *name, uint32_t layers);
 void profile_free(struct profile *profile);
 
@@ -56,9 +58,13 @@ void profile_scale(struct profile *profile, uint32_t hw, double warm_ns);
 
 struct catalog *catalog_new(uint32_t hw_count);
 void catalog_free(struct catalog *catalog);
-/* Takes profile; adds its variants' models; returns the first model id. */
+/* Takes profile (its name is not to change any more; of two with one name the first is found); adds its
+ * variants' models; returns the first model id. */
 uint32_t catalog_add(struct catalog *catalog, struct profile *profile, uint32_t variants);
-/* Model id of "profile-N" (a variant) or -1; *profile_index gets the index of a profile named exactly so, else -1. */
+/* Models of one profile: their ids are consecutive from first_model[profile]. */
+uint32_t catalog_variants(const struct catalog *catalog, uint32_t profile);
+/* Model id of "profile-N" (a variant) or -1; *profile_index gets the index of a profile named exactly so,
+ * else -1. */
 int64_t catalog_find(const struct catalog *catalog, const char *name, int64_t *profile_index);
 /* "profile-N"; free with g_free. */
 char *catalog_model_name(const struct catalog *catalog, uint32_t model);

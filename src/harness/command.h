@@ -1,5 +1,6 @@
-/* Commands of both programs (`run`, `trace`, `model`, `report`, `plot`, `explain`): one file each, one line in the
- * registry of command.c. A command gets its own arguments (argv[0] is the command's name) and returns the exit status. */
+/* Commands of both programs (`run`, `trace`, `model`, `report`, `plot`, `explain`): one file each, one line
+ * in the registry of command.c. A command gets its own arguments (argv[0] is the command's name) and returns
+ * the exit status. */
 #ifndef DM_COMMAND_H
 #define DM_COMMAND_H
 
@@ -10,13 +11,25 @@ struct command {
   const char *summary; /* one line of the program's --help */
   /* Returns FALSE with error set: main prints it in one line and maps the code to the exit status. */
   gboolean (*run)(int argc, char **argv, GError **error);
+  /* What `PROGRAM NAME --help` prints after "usage: PROGRAM ", with examples. NULL: the command itself sees
+   * --help. */
+  const char *help;
 };
 
 extern const struct command command_trace, command_model, command_report, command_plot, command_explain;
 
-/* Dispatches argv[1] over `own` (NULL-terminated; a program's own commands) and the harness's; prints errors as one line
- * on standard error and returns the exit status: 0, 1, 2 or 130. */
+/* Dispatches argv[1] over `own` (NULL-terminated; a program's own commands) and the harness's; prints errors
+ * as one line on standard error and returns the exit status: 0, 1, 2 or 130. */
 int command_main(int argc, char **argv, const struct command *const *own);
+
+/* Parses a command's own options (long and short, anywhere before a "--"), whose variables entries point to;
+ * texts are best taken as G_OPTION_ARG_FILENAME, which no locale converts. Returns the other arguments,
+ * without the command's name, NULL-terminated; NULL + DM_ERROR_INPUT. Free with g_strfreev. */
+char **command_options(int argc, char **argv, const GOptionEntry *entries, GError **error);
+/* DM_ERROR_INPUT "NAME: expected ARGUMENTS; `PROGRAM NAME --help` shows how" unless count lies in [least,
+ * most]. */
+gboolean command_arguments(char **argv, char **arguments, guint least, guint most, const char *expected,
+                           GError **error);
 
 /* The program's version, from git or the VERSION file at build time. */
 const char *program_version(void);

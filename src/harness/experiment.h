@@ -1,8 +1,10 @@
 /* An experiment: everything that a run of one or more systems is told, typed and in base units.
  *
- * experiment_load reads the file, the hardware and event lines, applies --set and [system X] overrides and checks every
- * value; one struct experiment is the settings of ONE system. Owned by the caller; strings are owned by the struct.
- * The schema (section, key, type, unit, default, help) is one table in experiment.c, which --print-config prints. */
+ * experiment_load reads the file, the hardware and event lines, applies --set and [system X] overrides and
+ * checks every value; one struct experiment is the settings of ONE system. Owned by the caller; strings are
+ * owned by the struct. The schema (section, key, type, unit, default, help) is one table in
+ * experiment_schema.c, which --print-config prints. A later source wins over an earlier one, key by key: the
+ * default, the file, its [system X], --set. */
 #ifndef DM_EXPERIMENT_H
 #define DM_EXPERIMENT_H
 
@@ -48,14 +50,14 @@ struct experiment_event {
   enum member_kind member; /* fail, remove, add */
   uint32_t number;         /* index of fail and remove, count of add */
   uint32_t hw;             /* of add gpu_server */
-  char *key;               /* of set: one of cluster.nic_gbit_s, cluster.memory_nic_gbit_s, cluster.pcie_gbyte_s,
-                              cluster.host_cache_gb */
-  double value;            /* of set, in the key's own unit */
+  char *key;    /* of set: one of cluster.nic_gbit_s, cluster.memory_nic_gbit_s, cluster.pcie_gbyte_s,
+                   cluster.host_cache_gb */
+  double value; /* of set, in the key's own unit */
 };
 
 struct experiment {
-  char *path; /* of the file */
-  char *text; /* whole file as read, for the result database */
+  char *path;      /* of the file */
+  char *text;      /* whole file as read, for the result database */
   char *overrides; /* "--set" texts joined by newlines, "" if none */
   char *name;
   uint64_t seed;
@@ -73,7 +75,7 @@ struct experiment {
   uint32_t gpus_per_server; /* 0 = each hardware's own */
   uint32_t memory_servers;
   uint64_t host_cache_bytes;
-  int64_t staging_bytes;   /* -1 = the largest model of the run */
+  int64_t staging_bytes;    /* -1 = the largest model of the run */
   uint64_t gpu_model_bytes; /* 0 = the hardware's gpu_memory_gb */
   uint32_t gpu_models_max;
   int64_t heartbeat_ns; /* 0 = none */
@@ -88,13 +90,13 @@ struct experiment {
   char *trace;        /* resolved path */
   char *trace_format; /* "auto" or a reader's name */
   double speedup;
-  double load;    /* of ideal's capacity; 0 = as it is */
+  double load; /* of ideal's capacity; 0 = as it is */
   enum map_kind map;
   uint64_t limit; /* rows; 0 = all */
   gboolean service_from_trace;
   double zipf;
   enum select_kind select;
-  int64_t shift_period_ns; /* 0 = never */
+  int64_t shift_period_ns;     /* 0 = never */
   struct active_phase *active; /* active_phases = 0: all slots, always */
   uint32_t active_phases;
   uint32_t outstanding; /* 0 = one client a slot (shifting) */
@@ -124,13 +126,13 @@ struct experiment {
   char *train_trace; /* resolved path of a job trace, or NULL */
   char *train_trace_format;
 
-  double slo_multiple;  /* of the model's warm latency; 0 = unused */
-  int64_t slo_ns;       /* absolute; 0 = unused */
+  double slo_multiple; /* of the model's warm latency; 0 = unused */
+  int64_t slo_ns;      /* absolute; 0 = unused */
 
   struct experiment_event *event; /* in order of time, then of the file */
   uint32_t events;
 
-  char *requests; /* all | none | sample */
+  char *requests;           /* all | none | sample */
   uint64_t requests_sample; /* every N-th request stored; 1 = all, 0 = none */
   gboolean decisions;
   gboolean usage; /* store the usage time series */
@@ -138,14 +140,16 @@ struct experiment {
   int64_t timeline_from_ns, timeline_to_ns;
 };
 
-/* Reads path. system: whose settings ("" = before any [system X]; the list of systems is in ->systems). sets:
- * NULL-terminated "section.key=value" texts, applied after the file and before [system X]. NULL + DM_ERROR_INPUT. */
+/* Reads path. system: whose settings ("" = before any [system X]; the list of systems is in ->systems, and
+ * the settings of each of them are checked too). sets: NULL-terminated "section.key=value" texts, applied
+ * last; may be NULL. NULL + DM_ERROR_INPUT. */
 struct experiment *experiment_load(const char *path, const char *system, char **sets, GError **error);
 void experiment_free(struct experiment *experiment);
 typedef struct experiment Experiment; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Experiment, experiment_free)
 
-/* The full resolved configuration with each value's source (file:line, default, --set), as `--print-config` shows. */
+/* The full resolved configuration with each value's source (file:line, default, --set), as `--print-config`
+ * shows. */
 char *experiment_print_config(const char *path, const char *system, char **sets, GError **error);
 
 /* Reads one hardware file; name is a bare name (experiments/hardware/NAME.ini) or a path. */

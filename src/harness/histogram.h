@@ -1,4 +1,5 @@
-/* Log-linear histogram of latencies: relative error under 0.1% at any percentile, constant time and memory. */
+/* Log-linear histogram of latencies: relative error under 0.1% at any percentile, constant time and memory.
+ */
 #ifndef DM_HISTOGRAM_H
 #define DM_HISTOGRAM_H
 

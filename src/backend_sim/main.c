@@ -1,0 +1,9 @@
+/* distmind-sim: the simulator's program. */
+#include "backend_sim/command_run.h"
+#include "harness/command.h"
+
+int main(int argc, char **argv)
+{
+  static const struct command *const own[] = {&command_run, NULL};
+  return command_main(argc, argv, own);
+}

@@ -1,0 +1,323 @@
+/* One system's run in the simulator; see run.h. */
+#include "backend_sim/run.h"
+
+#include <time.h>
+
+#include "backend_sim/sim.h"
+#include "harness/metrics.h"
+#include "harness/workload.h"
+
+/* Points of the usage series, where the length of the run is known; else one a second. */
+#define USAGE_POINTS 1000
+
+struct run {
+  const struct setup *setup;
+  const struct experiment *experiment;
+  const struct run_outputs *outputs;
+  struct sim *sim;
+  struct workload *workload;
+  struct metrics *metrics;
+  int64_t warmup, end; /* end: of the window, TIME_NEVER while it is not known */
+  int64_t sample, next_sample;
+  uint32_t next_event, servers, memory_servers; /* servers: that there are by now */
+  struct sim_usage at_warmup, at_end, at_sample;
+  int64_t sampled_at;
+  uint64_t completed, rejected, failed; /* at the last sample */
+  double gpu_ns;                        /* GPU time there was in the window */
+  uint32_t gpus;
+  int64_t gpus_since;
+};
+
+/* --- listeners
+ * ------------------------------------------------------------------------------------------------------*/
+
+static void on_record(void *context, const struct record *record)
+{
+  struct run *run = context;
+  if (run->outputs->store && run->experiment->decisions)
+    store_decision(run->outputs->store, record);
+  if (run->outputs->timeline)
+    timeline_record(run->outputs->timeline, record);
+}
+
+static void on_request(void *context, const struct request_row *row)
+{
+  struct run *run = context;
+  uint64_t every = run->experiment->requests_sample;
+  metrics_request(run->metrics, row);
+  if (run->outputs->store && every > 0 && row->id % every == 0)
+    store_request(run->outputs->store, row);
+}
+
+static void on_finished(void *context)
+{
+  sim_stop(((struct run *)context)->sim);
+}
+
+/* --- meters
+ * ---------------------------------------------------------------------------------------------------------*/
+
+/* Books the GPU time up to now, inside the window; gpus: from now on. */
+static void count_gpus(struct run *run, uint32_t gpus)
+{
+  int64_t from = MAX(run->gpus_since, run->warmup), to = MIN(sim_now(run->sim), run->end);
+  if (to > from)
+    run->gpu_ns += (double)(to - from) * run->gpus;
+  run->gpus = gpus;
+  run->gpus_since = sim_now(run->sim);
+}
+
+static void take_sample(struct run *run)
+{
+  struct sim_usage now, *last = &run->at_sample;
+  int64_t time = sim_now(run->sim);
+  double span = (double)(time - run->sampled_at);
+  if (span <= 0)
+    return;
+  uint64_t completed, rejected, failed;
+  sim_usage(run->sim, &now);
+  metrics_counts(run->metrics, &completed, &rejected, &failed);
+  struct usage_row row = {.time_ns = time,
+                          .gpus_inference = (now.gpu_inference_ns - last->gpu_inference_ns) / span,
+                          .gpus_training = (now.gpu_training_ns - last->gpu_training_ns) / span,
+                          .gpus_held = (now.gpu_held_ns - last->gpu_held_ns) / span,
+                          .net_bytes_s = (double)(now.net_bytes - last->net_bytes) * 1e9 / span,
+                          .pcie_bytes_s = (double)(now.pcie_bytes - last->pcie_bytes) * 1e9 / span,
+                          .queue = now.queue,
+                          .training_steps = now.training_steps - last->training_steps,
+                          .completed = completed - run->completed,
+                          .rejected = rejected - run->rejected,
+                          .failed = failed - run->failed};
+  store_usage(run->outputs->store, &row);
+  *last = now;
+  run->sampled_at = time;
+  run->completed = completed;
+  run->rejected = rejected;
+  run->failed = failed;
+}
+
+/* --- events of the experiment
+ * ---------------------------------------------------------------------------------------*/
+
+static uint32_t server_gpus(const struct run *run, uint32_t index)
+{
+  return run->setup->servers[index].gpus;
+}
+
+static void add_servers(struct run *run, const struct experiment_event *event)
+{
+  for (uint32_t i = 0; i < event->number; i++)
+    if (event->member == MEMBER_MEMORY_SERVER) {
+      sim_add_memory_server(run->sim, run->memory_servers++);
+    } else {
+      count_gpus(run, run->gpus + server_gpus(run, run->servers));
+      sim_add_gpu_server(run->sim, run->servers++);
+    }
+}
+
+static void lose_server(struct run *run, const struct experiment_event *event)
+{
+  gboolean memory = event->member == MEMBER_MEMORY_SERVER;
+  if (event->number >= (memory ? run->memory_servers : run->servers))
+    return; /* checked when the experiment was read; one that was not added yet cannot be lost */
+  if (!memory)
+    count_gpus(run, run->gpus - MIN(run->gpus, server_gpus(run, event->number)));
+  if (event->kind == EVENT_REMOVE)
+    sim_remove(run->sim, memory ? ACTOR_MEMORY_SERVER : ACTOR_GPU_SERVER, event->number);
+  else if (memory)
+    sim_fail_memory_server(run->sim, event->number);
+  else
+    sim_fail_gpu_server(run->sim, event->number);
+}
+
+static void apply_event(struct run *run, const struct experiment_event *event)
+{
+  if (event->kind == EVENT_ADD)
+    add_servers(run, event);
+  else if (event->kind != EVENT_SET)
+    lose_server(run, event);
+  else if (g_str_has_suffix(event->key, ".memory_nic_gbit_s"))
+    sim_set_memory_nic(run->sim, gbit_to_bytes_per_s(event->value));
+  else if (g_str_has_suffix(event->key, ".nic_gbit_s"))
+    sim_set_nic(run->sim, gbit_to_bytes_per_s(event->value));
+  else if (g_str_has_suffix(event->key, ".pcie_gbyte_s"))
+    sim_set_pcie(run->sim, event->value * 1e9);
+  else
+    sim_set_host_cache(run->sim, (uint64_t)(event->value * 1e9 + 0.5));
+}
+
+/* --- the run
+ * --------------------------------------------------------------------------------------------------------*/
+
+static int64_t next_stop(const struct run *run)
+{
+  int64_t now = sim_now(run->sim), stop = run->next_sample;
+  if (run->next_event < run->experiment->events)
+    stop = MIN(stop, run->experiment->event[run->next_event].at_ns);
+  if (run->warmup > now)
+    stop = MIN(stop, run->warmup);
+  if (run->end > now)
+    stop = MIN(stop, run->end);
+  return stop;
+}
+
+/* The end of the window was passed without being known beforehand: the last arrival. */
+static void learn_end(struct run *run)
+{
+  if (run->end != TIME_NEVER || workload_span_ns(run->workload) < 0)
+    return;
+  run->end = MAX(run->warmup, workload_span_ns(run->workload));
+  sim_usage(run->sim, &run->at_end);
+  metrics_end(run->metrics, run->end);
+}
+
+static void at_stop(struct run *run)
+{
+  int64_t now = sim_now(run->sim);
+  if (now == run->warmup)
+    sim_usage(run->sim, &run->at_warmup);
+  if (now == run->end)
+    sim_usage(run->sim, &run->at_end);
+  while (run->next_event < run->experiment->events && run->experiment->event[run->next_event].at_ns <= now)
+    apply_event(run, &run->experiment->event[run->next_event++]);
+  if (now >= run->next_sample) {
+    if (run->outputs->store && run->experiment->usage)
+      take_sample(run);
+    run->next_sample = now + run->sample;
+  }
+}
+
+/* Nothing more will come of the run: requests are answered, jobs are done. */
+static gboolean is_over(const struct run *run)
+{
+  return workload_error(run->workload) ||
+         (workload_finished(run->workload) && controller_jobs_left(sim_controller(run->sim)) == 0 &&
+          (run->end == TIME_NEVER || sim_now(run->sim) >= run->end));
+}
+
+static gboolean simulate(struct run *run, struct progress *progress)
+{
+  while (!is_over(run)) {
+    if (*run->outputs->interrupted)
+      return FALSE;
+    gboolean whole = sim_run(run->sim, next_stop(run));
+    learn_end(run);
+    if (whole)
+      at_stop(run);
+    progress_update(progress, sim_now(run->sim), workload_ended(run->workload));
+  }
+  return TRUE;
+}
+
+static void fill_figures(struct run *run, struct figures *f)
+{
+  struct sim_usage now;
+  sim_usage(run->sim, &now);
+  count_gpus(run, run->gpus);
+  const struct sim_usage *a = &run->at_warmup, *b = &run->at_end;
+  double gpu_ns = run->gpu_ns > 0 ? run->gpu_ns : 1;
+  f->gpu_utilization = (b->gpu_any_ns - a->gpu_any_ns) / gpu_ns;
+  f->gpu_inference = (b->gpu_inference_ns - a->gpu_inference_ns) / gpu_ns;
+  f->gpu_training = (b->gpu_training_ns - a->gpu_training_ns) / gpu_ns;
+  f->gpu_held = (b->gpu_held_ns - a->gpu_held_ns) / gpu_ns;
+  f->loads_host = now.loads[SOURCE_HOST] - a->loads[SOURCE_HOST];
+  f->loads_ssd = now.loads[SOURCE_SSD] - a->loads[SOURCE_SSD];
+  f->loads_remote = now.loads[SOURCE_REMOTE] - a->loads[SOURCE_REMOTE];
+  f->loads_process_start = now.process_starts - a->process_starts;
+  f->net_bytes = now.net_bytes - a->net_bytes;
+  f->pcie_bytes = now.pcie_bytes - a->pcie_bytes;
+  f->evictions = now.evictions - a->evictions;
+  f->host_memory_bytes = now.host_bytes;
+  f->memory_pool_bytes = now.pool_bytes;
+  f->training_steps = now.training_steps - a->training_steps;
+  f->training_jobs = now.jobs_done;
+  f->events = sim_events(run->sim);
+}
+
+static double wall_seconds(void)
+{
+  struct timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static char *all_notices(const struct run *run)
+{
+  g_autoptr(GPtrArray) lines = workload_notices(run->workload);
+  if (*run->setup->notices)
+    g_ptr_array_insert(lines, 0, g_strdup(run->setup->notices));
+  g_ptr_array_add(lines, NULL);
+  return g_strjoinv("\n", (char **)lines->pdata);
+}
+
+static void run_init(struct run *run)
+{
+  const struct config *config = &run->setup->config;
+  int64_t span = workload_span_ns(run->workload);
+  run->warmup = run->experiment->warmup_ns;
+  run->end = span < 0 ? TIME_NEVER : MAX(span, run->warmup);
+  run->metrics = metrics_new(run->warmup, run->end);
+  run->sample = span > 0 ? MAX(span / USAGE_POINTS, 10 * NS_PER_MS) : NS_PER_S;
+  run->next_sample = run->sample;
+  run->servers = config->servers_at_start;
+  run->memory_servers = config->memory_servers_at_start;
+  for (uint32_t s = 0; s < run->servers; s++)
+    run->gpus += config->server[s].gpus;
+  workload_on_finished(run->workload, on_finished, run);
+}
+
+static gboolean finish(struct run *run, gboolean whole, struct figures *figures, char **notices,
+                       GError **error)
+{
+  if (workload_error(run->workload)) {
+    g_propagate_error(error, g_error_copy(workload_error(run->workload)));
+    return FALSE;
+  }
+  if (!whole) {
+    workload_interrupt(run->workload);
+    if (run->end > sim_now(run->sim)) {
+      run->end = sim_now(run->sim);
+      sim_usage(run->sim, &run->at_end);
+      metrics_end(run->metrics, run->end);
+    }
+  }
+  if (run->outputs->store && run->experiment->usage)
+    take_sample(run);
+  metrics_figures(run->metrics, figures);
+  fill_figures(run, figures);
+  *notices = all_notices(run);
+  return TRUE;
+}
+
+gboolean run_system(const struct setup *setup, const struct run_info *info, const struct run_outputs *outputs,
+                    struct figures *figures, char **notices, GError **error)
+{
+  struct run run = {.setup = setup, .experiment = setup->experiment, .outputs = outputs};
+  gboolean records = outputs->timeline || (outputs->store && setup->experiment->decisions);
+  struct sim_options options = {.record = records ? on_record : NULL,
+                                .record_context = &run,
+                                .clock_offset_ns = outputs->clock_offset_ns};
+  double began = wall_seconds();
+  run.sim = sim_new(&setup->config, &options);
+  run.workload = workload_new(setup, sim_client_world(run.sim), on_request, &run, error);
+  gboolean good = run.workload != NULL;
+  if (good) {
+    run_init(&run);
+    sim_set_client(run.sim, &workload_actor, run.workload);
+    if (outputs->timeline)
+      timeline_begin_run(outputs->timeline, info->system, setup->catalog, setup->config.gpus);
+    struct progress *progress =
+        progress_new(run.end == TIME_NEVER ? 0 : run.end, info->system, outputs->quiet);
+    if (run.warmup == 0)
+      sim_usage(run.sim, &run.at_warmup);
+    sim_start(run.sim);
+    gboolean whole = simulate(&run, progress);
+    progress_free(progress);
+    good = finish(&run, whole, figures, notices, error);
+    figures->wall_s = wall_seconds() - began;
+  }
+  metrics_free(run.metrics);
+  workload_free(run.workload);
+  sim_free(run.sim);
+  return good;
+}

@@ -1,0 +1,410 @@
+/* Fetches: one stream a memory server (or from the SSD), milestones where groups end.
+ *
+ * Overheads delay and occupy no link: net_stream before the bytes begin, net_group once a group on its
+ * arrival. With slices of a group on several streams, the group has arrived when its last byte has. */
+#include <math.h>
+#include <string.h>
+#include "backend_sim/sim_internal.h"
+
+struct sim_fetch *sim_fetch_by_id(struct sim *sim, op_id op)
+{
+  uint32_t index = OP_INDEX(op);
+  if (OP_KIND(op) != SIM_FETCH || index >= sim->fetches->len)
+    return NULL;
+  struct sim_fetch *f = sim_fetch_at(sim, index);
+  return f->live && (f->generation & 0xfffffff) == OP_GENERATION(op) ? f : NULL;
+}
+
+static struct sim_fetch *fetch_take(struct sim *sim)
+{
+  if (sim->free_fetch == NONE) {
+    struct sim_fetch *f = g_new0(struct sim_fetch, 1);
+    f->self = sim->fetches->len;
+    g_ptr_array_add(sim->fetches, f);
+    return f;
+  }
+  struct sim_fetch *f = sim_fetch_at(sim, sim->free_fetch);
+  sim->free_fetch = f->next;
+  return f;
+}
+
+static void fetch_give(struct sim *sim, struct sim_fetch *f)
+{
+  f->live = FALSE;
+  f->generation++;
+  f->next = sim->free_fetch;
+  sim->free_fetch = f->self;
+}
+
+void sim_fetch_free(struct sim_fetch *f)
+{
+  g_free(f->remaining);
+  g_free(f->byte_time);
+  g_free(f->arrival);
+  g_free(f->waiter);
+  g_free(f->credited);
+  g_free(f->slice_end);
+  g_free(f->slice_group);
+  g_free(f);
+}
+
+/* Arrays grow to the largest fetch and stay: no allocation in a steady run. */
+static void make_room(struct sim_fetch *f, uint32_t groups, uint32_t slices)
+{
+  if (groups > f->room_groups) {
+    f->remaining = g_renew(uint32_t, f->remaining, groups);
+    f->byte_time = g_renew(double, f->byte_time, groups);
+    f->arrival = g_renew(double, f->arrival, groups);
+    f->waiter = g_renew(uint32_t, f->waiter, groups);
+    f->credited = g_renew(uint8_t, f->credited, groups);
+    f->room_groups = groups;
+  }
+  if (slices > f->room_slices) {
+    f->slice_end = g_renew(uint64_t, f->slice_end, slices);
+    f->slice_group = g_renew(uint32_t, f->slice_group, slices);
+    f->room_slices = slices;
+  }
+}
+
+/* The slices of each stream, empty ones left out. */
+static void cut(struct sim_fetch *f)
+{
+  const struct fetch_plan *plan = f->plan;
+  for (uint32_t g = 0; g < f->groups; g++) {
+    f->remaining[g] = 0;
+    f->byte_time[g] = 0;
+    f->arrival[g] = g < f->first ? 0 : NAN;
+    f->waiter[g] = NONE;
+    f->credited[g] = g < f->first;
+  }
+  for (uint32_t s = 0; s < f->streams; s++) {
+    uint64_t end = 0;
+    f->milestones[s] = f->passed[s] = 0;
+    f->paused[s] = f->stalled[s] = FALSE;
+    for (uint32_t g = f->first; g < f->groups; g++) {
+      uint64_t bytes = plan->bytes[(size_t)g * plan->streams + s];
+      if (bytes == 0)
+        continue;
+      uint32_t at = s * f->groups + f->milestones[s]++;
+      f->slice_end[at] = end += bytes;
+      f->slice_group[at] = g;
+      f->remaining[g]++;
+    }
+  }
+}
+
+/* --- arrivals
+ * -------------------------------------------------------------------------------------------------------*/
+
+static const struct hardware *hardware_of(const struct sim_fetch *f)
+{
+  const struct config *config = f->port->sim->config;
+  return ACTOR_KIND(f->port->id) == ACTOR_GPU_SERVER
+             ? config_server_hardware(config, ACTOR_INDEX(f->port->id))
+             : &config->memory_hardware;
+}
+
+static double group_overhead(const struct sim_fetch *f)
+{
+  return f->remote ? hardware_of(f)->net_group_ns : 0;
+}
+
+static void emit_arrival(const struct sim_fetch *f, uint32_t group)
+{
+  double begin = group > f->first && !isnan(f->arrival[group - 1]) ? f->arrival[group - 1] : f->start;
+  sim_emit(f->port, (struct record){.time_ns = ns_round(f->arrival[group]),
+                                    .kind = RECORD_GROUP_NET,
+                                    .request = f->request,
+                                    .model = f->model,
+                                    .gpu = f->gpu,
+                                    .group = group,
+                                    .source = f->remote ? SOURCE_REMOTE : SOURCE_SSD,
+                                    .a = (int64_t)f->plan->group_bytes[group],
+                                    .b = ns_round(MIN(begin, f->arrival[group]))});
+}
+
+static void group_arrived(struct sim *sim, struct sim_fetch *f, uint32_t group, double byte_time)
+{
+  uint32_t ordinal = f->sequential ? 1 : group + 1 - f->first;
+  double arrival = byte_time + ordinal * group_overhead(f);
+  f->byte_time[group] = byte_time;
+  f->arrival[group] = arrival;
+  f->last_arrival = MAX(f->last_arrival, arrival);
+  f->left--;
+  if (f->port->world.records && f->gpu != NO_INDEX)
+    emit_arrival(f, group);
+  uint32_t waiter = f->waiter[group];
+  f->waiter[group] = NONE;
+  while (waiter != NONE) {
+    struct sim_copy *copy = sim_copy_at(sim, waiter);
+    waiter = copy->waiter_next;
+    sim_copy_met(sim, copy, arrival);
+  }
+}
+
+static gboolean over_window(const struct sim_fetch *f)
+{
+  return f->window > 0 && f->arrived > f->uploaded + f->window;
+}
+
+static uint32_t next_group(const struct sim_fetch *f, uint32_t s)
+{
+  return f->passed[s] < f->milestones[s] ? f->slice_group[s * f->groups + f->passed[s]] : UINT32_MAX;
+}
+
+/* A stream stops at a milestone while too much waits for PCIe, but never one that the next group to be
+ * complete needs: so whatever is uploaded next can always arrive. In sequential order it stops where it is
+ * ahead of the group allowed. */
+static gboolean must_pause(const struct sim_fetch *f, uint32_t s)
+{
+  uint32_t next = next_group(f, s);
+  if (f->sequential)
+    return next > f->allowed;
+  return next > f->lowest && over_window(f);
+}
+
+static void pause_stream(struct sim *sim, struct sim_fetch *f, uint32_t s, double at)
+{
+  stream_pause(sim->net, f->stream[s], at);
+  f->paused[s] = TRUE;
+  f->paused_count++;
+}
+
+static void resume_streams(struct sim *sim, struct sim_fetch *f, double at)
+{
+  for (uint32_t s = 0; s < f->streams && f->paused_count > 0; s++) {
+    if (!f->paused[s] || must_pause(f, s))
+      continue;
+    f->paused[s] = FALSE;
+    f->paused_count--;
+    if (!f->stalled[s])
+      stream_resume(sim->net, f->stream[s], at);
+  }
+}
+
+/* Sequential order: the next group may come once the one before is here and the window has room. */
+static void allow_next(struct sim *sim, struct sim_fetch *f, double at)
+{
+  if (f->allowed + 1 > f->lowest || over_window(f))
+    return;
+  f->allowed = f->lowest;
+  resume_streams(sim, f, at);
+}
+
+static void group_complete(struct sim *sim, struct sim_fetch *f, uint32_t group, double byte_time)
+{
+  group_arrived(sim, f, group, byte_time);
+  for (uint32_t g = group + 1; g < f->groups && f->plan->group_bytes[g] == 0 && isnan(f->arrival[g]); g++)
+    group_arrived(sim, f, g,
+                  f->sequential ? f->arrival[g - 1] : byte_time); /* nothing to fetch: here with the last */
+  while (f->lowest < f->groups && !isnan(f->arrival[f->lowest]))
+    f->lowest++;
+  if (f->sequential && f->left > 0) {
+    f->next_at = f->last_arrival;
+    sim_at(sim, f->next_at, EV_FETCH_NEXT, f->self);
+  } else if (f->paused_count > 0) {
+    resume_streams(sim, f, byte_time);
+  }
+  if (f->left == 0) {
+    f->status = OP_DONE;
+    sim_at(sim, f->last_arrival, EV_FETCH_END, f->self);
+  }
+}
+
+void sim_fetch_milestone(struct sim *sim, uint64_t user, uint32_t milestone, double exact_ns)
+{
+  struct sim_fetch *f = sim_fetch_at(sim, (uint32_t)(user >> 8));
+  uint32_t s = user & 0xff, at = s * f->groups + milestone, group = f->slice_group[at];
+  uint64_t before = milestone == 0 ? 0 : f->slice_end[at - 1];
+  f->passed[s] = milestone + 1;
+  f->arrived += f->slice_end[at] - before;
+  f->byte_time[group] = MAX(f->byte_time[group], exact_ns);
+  if (--f->remaining[group] == 0)
+    group_complete(sim, f, group, f->byte_time[group]);
+  if (f->passed[s] < f->milestones[s] && must_pause(f, s))
+    pause_stream(sim, f, s, exact_ns);
+}
+
+gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *f, uint32_t group, struct sim_copy *copy,
+                        double *ready_ns)
+{
+  (void)sim;
+  if (!isnan(f->arrival[group])) {
+    *ready_ns = MAX(*ready_ns, f->arrival[group]);
+    return FALSE;
+  }
+  copy->waiter_next = f->waiter[group];
+  f->waiter[group] = copy->self;
+  return TRUE;
+}
+
+void sim_fetch_credit(struct sim *sim, struct sim_fetch *f, uint32_t group)
+{
+  if (f->credited[group])
+    return;
+  f->credited[group] = TRUE;
+  f->uploaded += f->plan->group_bytes[group];
+  if (f->sequential && f->paused_count > 0 && f->next_at <= (double)sim->now)
+    allow_next(sim, f, (double)sim->now);
+  else if (!f->sequential && f->paused_count > 0)
+    resume_streams(sim, f, (double)sim->now);
+}
+
+/* --- begin and end
+ * --------------------------------------------------------------------------------------------------*/
+
+static uint32_t stream_links(struct sim *sim, const struct sim_fetch *f, uint32_t s,
+                             link_id links[FLOW_LINKS_MAX])
+{
+  uint32_t count = 0;
+  if (!f->remote) {
+    links[count++] = f->port->ssd;
+    return count;
+  }
+  links[count++] = sim->memory[f->servers[s]].network;
+  if (sim->has_spine)
+    links[count++] = sim->spine;
+  links[count++] = ACTOR_KIND(f->port->id) == ACTOR_GPU_SERVER ? f->port->network : f->port->ingress;
+  return count;
+}
+
+static void streams_start(struct sim *sim, struct sim_fetch *f)
+{
+  f->started = TRUE;
+  for (uint32_t s = 0; s < f->streams; s++) {
+    if (f->milestones[s] == 0)
+      continue;
+    link_id links[FLOW_LINKS_MAX];
+    uint32_t count = stream_links(sim, f, s, links);
+    f->stream[s] = stream_start(sim->net, f->start, links, count, 0, f->slice_end + (size_t)s * f->groups,
+                                f->milestones[s], (uint64_t)f->self << 8 | s);
+    f->stalled[s] = f->remote && sim->dead_memory[f->servers[s]];
+    if (f->sequential && must_pause(f, s))
+      pause_stream(sim, f, s, f->start);
+    else if (f->stalled[s])
+      stream_pause(sim->net, f->stream[s], f->start);
+  }
+  /* Leading groups without bytes are here at once. */
+  if (f->plan->group_bytes[f->first] == 0)
+    group_complete(sim, f, f->first, f->start);
+}
+
+op_id sim_fetch_begin(struct port *port, const struct fetch_spec *spec)
+{
+  struct sim *sim = port->sim;
+  struct sim_fetch *f = fetch_take(sim);
+  uint32_t groups = spec->plan->groups, streams = spec->plan->streams;
+  make_room(f, groups, groups * streams);
+  f->port = port;
+  f->tag = spec->tag;
+  f->request = spec->request;
+  f->window = spec->window_bytes;
+  f->live = TRUE;
+  f->sequential = spec->sequential;
+  f->remote = spec->source == SOURCE_REMOTE;
+  f->status = OP_DONE;
+  f->plan = spec->plan;
+  f->model = spec->model;
+  f->gpu = spec->gpu;
+  f->groups = groups;
+  f->streams = streams;
+  f->first = f->lowest = f->allowed = spec->first_group;
+  f->left = groups - spec->first_group;
+  f->arrived = f->uploaded = f->bytes = 0;
+  f->last_arrival = f->next_at = 0;
+  f->paused_count = 0;
+  f->started = FALSE;
+  if (spec->server)
+    memcpy(f->servers, spec->server, streams * sizeof *f->servers);
+  cut(f);
+  f->start = (double)sim->now + (f->remote ? hardware_of(f)->net_stream_ns : 0);
+  if (ns_round(f->start) > sim->now)
+    sim_at(sim, f->start, EV_FETCH_START, f->self);
+  else
+    streams_start(sim, f);
+  return OP(SIM_FETCH, f->generation, f->self);
+}
+
+/* Bytes that came; streams still under way are ended. */
+static uint64_t stop_streams(struct sim *sim, struct sim_fetch *f)
+{
+  uint64_t bytes = 0;
+  for (uint32_t s = 0; s < f->streams && f->started; s++) {
+    if (f->milestones[s] == 0)
+      continue;
+    if (f->passed[s] == f->milestones[s])
+      bytes += f->slice_end[s * f->groups + f->milestones[s] - 1];
+    else
+      bytes += stream_cancel(sim->net, f->stream[s], sim->now);
+  }
+  return bytes;
+}
+
+void sim_fetch_cancel(struct sim *sim, struct sim_fetch *f)
+{
+  if (f->status == OP_CANCELLED || f->left == 0)
+    return; /* all is here already: it ends by itself */
+  f->status = OP_CANCELLED;
+  f->bytes = stop_streams(sim, f);
+  sim->net_bytes += f->remote ? f->bytes : 0;
+  for (uint32_t g = f->first; g < f->groups; g++)
+    while (f->waiter[g] != NONE) {
+      struct sim_copy *copy = sim_copy_at(sim, f->waiter[g]);
+      f->waiter[g] = copy->waiter_next;
+      sim_copy_fail(sim, copy);
+    }
+  event_queue_add(sim->queue, sim->now, EV_FETCH_END, f->self);
+}
+
+static void fetch_end(struct sim *sim, struct sim_fetch *f)
+{
+  struct completion completion = {.tag = f->tag, .status = f->status, .bytes = f->bytes};
+  struct port *port = f->port;
+  if (f->status == OP_DONE) {
+    completion.bytes = stop_streams(sim, f);
+    sim->net_bytes += f->remote ? completion.bytes : 0;
+  }
+  fetch_give(sim, f);
+  sim_complete(port, &completion);
+}
+
+void sim_fetch_event(struct sim *sim, enum sim_event event, uint32_t index)
+{
+  struct sim_fetch *f = sim_fetch_at(sim, index);
+  if (event == EV_FETCH_END)
+    fetch_end(sim, f);
+  else if (!f->live || f->status == OP_CANCELLED)
+    return; /* an event of a fetch that was cancelled meanwhile */
+  else if (event == EV_FETCH_START && !f->started)
+    streams_start(sim, f);
+  else if (event == EV_FETCH_NEXT)
+    allow_next(sim, f, f->next_at);
+}
+
+/* --- failures
+ * -------------------------------------------------------------------------------------------------------*/
+
+void sim_fetch_server_failed(struct sim *sim, uint32_t memory_server)
+{
+  for (uint32_t i = 0; i < sim->fetches->len; i++) {
+    struct sim_fetch *f = sim_fetch_at(sim, i);
+    if (!f->live || !f->remote || !f->started || f->status == OP_CANCELLED)
+      continue;
+    for (uint32_t s = 0; s < f->streams; s++) {
+      if (f->servers[s] != memory_server || f->passed[s] >= f->milestones[s] || f->stalled[s])
+        continue;
+      f->stalled[s] = TRUE;
+      if (!f->paused[s])
+        stream_pause(sim->net, f->stream[s], (double)sim->now);
+    }
+  }
+}
+
+void sim_fetch_port_failed(struct sim *sim, struct port *port)
+{
+  for (uint32_t i = 0; i < sim->fetches->len; i++) {
+    struct sim_fetch *f = sim_fetch_at(sim, i);
+    if (f->live && f->port == port)
+      sim_fetch_cancel(sim, f);
+  }
+}

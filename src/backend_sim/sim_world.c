@@ -1,0 +1,121 @@
+/* world.h in the simulator: virtual clock, mail after the control latency, timers, operations. */
+#include "backend_sim/sim_internal.h"
+
+static struct port *port_of(struct world *world)
+{
+  return (struct port *)world;
+}
+
+static int64_t world_now_sim(struct world *world)
+{
+  const struct port *port = port_of(world);
+  return port->sim->now + port->offset;
+}
+
+static timer_id world_timer(struct world *world, int64_t delay_ns, uint64_t tag)
+{
+  struct port *port = port_of(world);
+  struct sim *sim = port->sim;
+  uint32_t index = sim->free_timer;
+  struct sim_timer *timer;
+  if (index == NONE) {
+    index = sim->timers->len;
+    timer = g_new0(struct sim_timer, 1);
+    g_ptr_array_add(sim->timers, timer);
+  } else {
+    timer = g_ptr_array_index(sim->timers, index);
+    sim->free_timer = timer->next;
+  }
+  timer->port = port;
+  timer->tag = tag;
+  timer->event = event_queue_add(sim->queue, sim->now + max_i64(delay_ns, 0), EV_TIMER, index);
+  return (timer_id)timer->generation << 32 | (index + 1ULL);
+}
+
+static void world_timer_cancel(struct world *world, timer_id id)
+{
+  struct sim *sim = port_of(world)->sim;
+  uint32_t index = (uint32_t)id - 1;
+  if (id == 0 || index >= sim->timers->len)
+    return;
+  struct sim_timer *timer = g_ptr_array_index(sim->timers, index);
+  if (timer->event == EVENT_NONE || timer->generation != (uint32_t)(id >> 32))
+    return;
+  event_queue_remove(sim->queue, timer->event);
+  timer->event = EVENT_NONE;
+  timer->generation++;
+  timer->next = sim->free_timer;
+  sim->free_timer = index;
+}
+
+static void mail_grow(struct sim *sim)
+{
+  struct mail *mail = g_new(struct mail, sim->mail_room * 2);
+  for (uint32_t i = 0; i < sim->mail_count; i++)
+    mail[i] = sim->mail[(sim->mail_first + i) & (sim->mail_room - 1)];
+  g_free(sim->mail);
+  sim->mail = mail;
+  sim->mail_first = 0;
+  sim->mail_room *= 2;
+}
+
+static void world_send_sim(struct world *world, actor_id to, const struct message *message)
+{
+  struct port *port = port_of(world);
+  struct sim *sim = port->sim;
+  if (sim->mail_count == sim->mail_room)
+    mail_grow(sim);
+  sim->mail[(sim->mail_first + sim->mail_count++) & (sim->mail_room - 1)] =
+      (struct mail){.time = sim->now + sim->hop,
+                    .sequence = event_queue_sequence(sim->queue),
+                    .from = port->id,
+                    .to = to,
+                    .message = *message};
+}
+
+static op_id world_fetch(struct world *world, const struct fetch_spec *spec)
+{
+  return sim_fetch_begin(port_of(world), spec);
+}
+
+static op_id world_copy(struct world *world, const struct copy_spec *spec)
+{
+  return sim_copy_begin(port_of(world), spec);
+}
+
+static op_id world_compute(struct world *world, const struct compute_spec *spec)
+{
+  return sim_compute_begin(port_of(world), spec);
+}
+
+static void world_cancel(struct world *world, op_id op)
+{
+  struct sim *sim = port_of(world)->sim;
+  struct sim_fetch *fetch = sim_fetch_by_id(sim, op);
+  struct sim_compute *compute = sim_compute_by_id(sim, op);
+  if (fetch)
+    sim_fetch_cancel(sim, fetch);
+  else if (compute)
+    sim_compute_cancel(sim, compute);
+}
+
+static void world_record(struct world *world, const struct record *record)
+{
+  struct port *port = port_of(world);
+  struct record copy = *record;
+  copy.time_ns = port->sim->now;
+  sim_emit(port, copy);
+}
+
+const struct world_ops sim_world_ops = {
+    .now = world_now_sim,
+    .timer = world_timer,
+    .timer_cancel = world_timer_cancel,
+    .send = world_send_sim,
+    .fetch = world_fetch,
+    .copy = world_copy,
+    .compute = world_compute,
+    .cancel = world_cancel,
+    .record = world_record,
+    .capabilities = WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY,
+};

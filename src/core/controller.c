@@ -1,0 +1,164 @@
+/* The controller as an actor: state, start, and who handles which message. */
+#include "core/controller_internal.h"
+
+struct controller *controller_new(const struct config *config, struct world *world)
+{
+  struct controller *c = g_new0(struct controller, 1);
+  c->config = config;
+  c->world = world;
+  c->view = cluster_view_new(config);
+  c->free_slot = NO_INDEX;
+  c->central = (struct tag_list){NO_INDEX, NO_INDEX};
+  uint32_t models = catalog_models(config->catalog);
+  c->central_model = g_new(struct tag_list, models);
+  for (uint32_t m = 0; m < models; m++)
+    c->central_model[m] = c->central;
+  c->late = g_queue_new();
+  c->memory = g_new0(struct memory_member, MAX(1, config->memory_servers));
+  c->server_plan = g_new0(uint32_t, MAX(1, config->servers));
+  c->jobs = g_array_new(FALSE, TRUE, sizeof(struct job));
+  c->trainee = g_new0(struct trainee, config->gpus);
+  for (uint32_t g = 0; g < config->gpus; g++)
+    c->trainee[g].job = NO_INDEX;
+  if (config->train_profile != NO_INDEX && config->train_endless) {
+    struct job endless = {.gpus = config->gpus, .steps_left = UINT64_MAX};
+    g_array_append_val(c->jobs, endless);
+  }
+  return c;
+}
+
+void controller_free(struct controller *c)
+{
+  if (!c)
+    return;
+  cluster_view_free(c->view);
+  g_free(c->slot);
+  g_free(c->central_model);
+  g_queue_free_full(c->late, g_free);
+  g_free(c->memory);
+  g_free(c->server_plan);
+  g_array_unref(c->jobs);
+  g_free(c->trainee);
+  g_free(c);
+}
+
+static void controller_start(void *actor)
+{
+  struct controller *c = actor;
+  uint32_t n = c->config->memory_servers_at_start;
+  c->plan_version = 1;
+  c->plan_members = c->alive_members = n >= 64 ? UINT64_MAX : (1ULL << n) - 1;
+  /* The founders are up until they are silent: the first of them to join is no reason to move shards. */
+  for (uint32_t i = 0; i < n; i++)
+    c->memory[i] = (struct memory_member){.state = MEMBER_UP, .last_heard = world_now(c->world)};
+  if (c->config->heartbeat_ns > 0)
+    c->world->ops->timer(c->world, c->config->heartbeat_ns, TIMER_TAG(TIMER_HEARTBEAT, 0));
+}
+
+static void controller_message(void *actor, actor_id from, const struct message *m)
+{
+  struct controller *c = actor;
+  uint32_t index = ACTOR_INDEX(from);
+  switch (m->type) {
+  case MESSAGE_REQUEST:
+    controller_request(c, &m->request);
+    break;
+  case MESSAGE_DONE:
+    controller_done(c, index, &m->done);
+    break;
+  case MESSAGE_MODEL_STATE: {
+    gboolean wanted = FALSE;
+    if (m->model_state.gpu != NO_INDEX) {
+      uint32_t gpu = c->config->server[index].first_gpu + m->model_state.gpu;
+      for (uint32_t tag = c->view->gpu[gpu].first; tag != NO_INDEX && !wanted; tag = c->slot[tag].next)
+        wanted = c->slot[tag].model == m->model_state.model;
+    }
+    cluster_view_model_state(c->view, index, &m->model_state, wanted);
+    break;
+  }
+  case MESSAGE_REPORT:
+    cluster_view_report(c->view, index, &m->report);
+    break;
+  case MESSAGE_JOIN:
+    controller_join(c, from, &m->join);
+    break;
+  case MESSAGE_HEARTBEAT:
+    controller_heard(c, from, m->heartbeat.epoch);
+    break;
+  case MESSAGE_REMOVE:
+    controller_remove(c, &m->remove);
+    break;
+  case MESSAGE_PLACED:
+    controller_placed(c, index, &m->placed);
+    break;
+  case MESSAGE_PLAN:
+    controller_plan_ack(c, index, &m->plan);
+    break;
+  case MESSAGE_TRAINED:
+    controller_trained(c, index, &m->trained);
+    break;
+  case MESSAGE_JOB:
+    controller_job(c, &m->job);
+    break;
+  default: /* not for a controller: a peer that sends it is ignored */
+    break;
+  }
+}
+
+static void controller_timer(void *actor, uint64_t tag)
+{
+  struct controller *c = actor;
+  switch ((enum controller_timer)(tag >> 32)) {
+  case TIMER_PROXY:
+    controller_proxy_passed(c, (uint32_t)tag);
+    break;
+  case TIMER_LATE:
+    controller_late(c);
+    break;
+  case TIMER_HEARTBEAT:
+    controller_check_heartbeats(c);
+    break;
+  case TIMER_TRAIN:
+    controller_train_if_idle(c, (uint32_t)tag);
+    break;
+  }
+}
+
+static void controller_completion(void *actor, const struct completion *completion)
+{
+  (void)actor; /* the controller begins no operation */
+  (void)completion;
+}
+
+static void controller_peer_lost(void *actor, actor_id peer)
+{
+  controller_lost(actor, peer);
+}
+
+const struct actor_ops controller_actor = {
+    .start = controller_start,
+    .message = controller_message,
+    .timer = controller_timer,
+    .completion = controller_completion,
+    .peer_lost = controller_peer_lost,
+};
+
+uint64_t controller_queue(const struct controller *c)
+{
+  return c->queued + c->central_length;
+}
+
+uint64_t controller_jobs_done(const struct controller *c)
+{
+  return c->jobs_done;
+}
+
+uint64_t controller_jobs_left(const struct controller *c)
+{
+  return c->jobs_left;
+}
+
+void controller_record(struct controller *c, struct record record)
+{
+  c->world->ops->record(c->world, &record);
+}

@@ -1,0 +1,116 @@
+/* Shared by the controller's files: its state, and what one part calls of another. */
+#ifndef DM_CONTROLLER_INTERNAL_H
+#define DM_CONTROLLER_INTERNAL_H
+
+#include "core/balancer.h"
+#include "core/controller.h"
+
+enum request_state { REQUEST_FREE, REQUEST_PROXY, REQUEST_CENTRAL, REQUEST_SENT, REQUEST_ABANDONED };
+
+/* One request in the system. Lists are of tags (indexes of slots). */
+struct request_slot {
+  uint64_t id;
+  int64_t service_ns;
+  int64_t arrived, dispatched; /* controller's clock */
+  int64_t predicted, shift;    /* free_at of its GPU when it was sent */
+  double work_ns;
+  uint32_t model, slot, gpu, attempt;
+  uint32_t next, previous;             /* of its GPU's outstanding requests, or of the central queue */
+  uint32_t model_next, model_previous; /* central queue: of the same model */
+  uint32_t generation;                 /* tells a reused slot from the one that was put on the late list */
+  enum request_state state;
+};
+
+struct tag_list {
+  uint32_t first, last;
+};
+
+struct late_entry {
+  uint32_t tag, generation;
+};
+
+/* A training job: steps of the run's training model on up to gpus GPUs. */
+struct job {
+  uint32_t gpus;
+  uint64_t steps_left; /* not yet handed out; UINT64_MAX: endless */
+  uint64_t steps_out;  /* handed out, not yet reported */
+  uint32_t running;    /* GPUs on it */
+  gboolean done;
+};
+
+struct trainee {
+  uint32_t job; /* NO_INDEX = none */
+  uint64_t steps;
+  int64_t idle_since;
+};
+
+struct memory_member {
+  enum member_state state;
+  uint32_t epoch;
+  int64_t last_heard;
+  gboolean placed;
+};
+
+struct controller {
+  const struct config *config;
+  struct world *world;
+  struct cluster_view *view;
+
+  struct request_slot *slot;
+  uint32_t slots, free_slot;
+  struct tag_list central;
+  struct tag_list *central_model; /* [models] */
+  uint64_t central_length;
+  uint64_t queued; /* waiting on GPUs */
+  GQueue *late;    /* of late_entry, in order of arrival */
+
+  struct memory_member *memory; /* [memory_servers] */
+  uint64_t plan_members, next_members, alive_members;
+  uint32_t plan_version, next_version;
+  uint32_t *server_plan; /* [servers] plan version acknowledged */
+
+  GArray *jobs; /* of struct job */
+  uint32_t first_job, jobs_left;
+  uint64_t jobs_done;
+  struct trainee *trainee; /* [gpus] */
+};
+
+enum controller_timer { TIMER_PROXY, TIMER_LATE, TIMER_HEARTBEAT, TIMER_TRAIN };
+#define TIMER_TAG(kind, value) ((uint64_t)(kind) << 32 | (value))
+
+/* controller_requests.c */
+void controller_request(struct controller *c, const struct message_request *m);
+void controller_done(struct controller *c, uint32_t server, const struct message_done *m);
+void controller_proxy_passed(struct controller *c, uint32_t tag);
+void controller_late(struct controller *c);
+/* Sends every outstanding request of a lost server elsewhere. */
+void controller_retry_server(struct controller *c, uint32_t server);
+/* Looks at the central queue again; model: whose process may have room (NO_INDEX = none in particular). */
+void controller_drain_central(struct controller *c, uint32_t model);
+/* The head of the central queue will never be served. */
+void controller_give_up_central(struct controller *c);
+
+/* controller_members.c */
+void controller_join(struct controller *c, actor_id from, const struct message_join *m);
+void controller_heard(struct controller *c, actor_id from, uint32_t epoch);
+void controller_remove(struct controller *c, const struct message_remove *m);
+void controller_placed(struct controller *c, uint32_t server, const struct message_placed *m);
+void controller_plan_ack(struct controller *c, uint32_t server, const struct message_plan *m);
+void controller_check_heartbeats(struct controller *c);
+void controller_lost(struct controller *c, actor_id peer);
+/* A leaving server whose last request is done may go. */
+void controller_leave_if_idle(struct controller *c, uint32_t server);
+
+/* controller_training.c */
+void controller_job(struct controller *c, const struct message_job *m);
+void controller_trained(struct controller *c, uint32_t server, const struct message_trained *m);
+/* A GPU has nothing to do: a job may have it. */
+void controller_gpu_idle(struct controller *c, uint32_t gpu);
+/* It has been idle for as long as a switch costs: it may train now. */
+void controller_train_if_idle(struct controller *c, uint32_t gpu);
+void controller_stop_training(struct controller *c, uint32_t gpu);
+void controller_training_lost(struct controller *c, uint32_t gpu);
+
+void controller_record(struct controller *c, struct record record);
+
+#endif

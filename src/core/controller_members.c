@@ -1,0 +1,272 @@
+/* Members of both pools: who joined, who is silent, who leaves; and where shards lie as memory servers
+ * change.
+ *
+ * A change of the memory pool goes: PLACE to the servers of the next plan (they fetch what they lack from the
+ * holders under the present one), PLACED from all, PLAN to the GPU servers, their acknowledgement when no
+ * fetch uses the old plan, DROP to the memory servers. One change at a time; what happened meanwhile is the
+ * next change. */
+#include "core/controller_internal.h"
+
+static void record_member(struct controller *c, actor_id member, enum record_reason reason)
+{
+  if (!world_records(c->world))
+    return;
+  gboolean gpu = ACTOR_KIND(member) == ACTOR_GPU_SERVER;
+  controller_record(c, (struct record){.kind = RECORD_MEMBER,
+                                       .reason = reason,
+                                       .request = UINT64_MAX,
+                                       .model = NO_INDEX,
+                                       .server = gpu ? ACTOR_INDEX(member) : NO_INDEX,
+                                       .gpu = NO_INDEX,
+                                       .group = NO_INDEX,
+                                       .source = NO_INDEX,
+                                       .a = ACTOR_KIND(member),
+                                       .b = ACTOR_INDEX(member)});
+}
+
+static void send_plan(struct controller *c, uint32_t server)
+{
+  struct message m = {.type = MESSAGE_PLAN, .plan = {.version = c->plan_version, .members = c->plan_members}};
+  world_send(c->world, ACTOR(ACTOR_GPU_SERVER, server), &m);
+}
+
+static void tell_gpu_servers(struct controller *c, const struct message *m)
+{
+  for (uint32_t s = 0; s < c->config->servers; s++)
+    if (c->view->server[s].state == MEMBER_UP || c->view->server[s].state == MEMBER_LEAVING)
+      world_send(c->world, ACTOR(ACTOR_GPU_SERVER, s), m);
+}
+
+static void tell_member(struct controller *c, uint32_t index, gboolean alive)
+{
+  struct message m = {.type = MESSAGE_MEMBER, .member = {.index = index, .alive = alive}};
+  tell_gpu_servers(c, &m);
+}
+
+/* --- the plan of the memory pool
+ * ------------------------------------------------------------------------------------*/
+
+static uint64_t wanted_members(const struct controller *c)
+{
+  uint64_t members = 0;
+  for (uint32_t i = 0; i < c->config->memory_servers; i++)
+    if (c->memory[i].state == MEMBER_UP)
+      members |= 1ULL << i;
+  return members;
+}
+
+/* Lost shards can be rebuilt while a copy of each is left. */
+static gboolean can_replan(const struct controller *c, uint64_t wanted)
+{
+  uint32_t lost = (uint32_t)__builtin_popcountll(c->plan_members & ~c->alive_members);
+  return wanted != 0 && lost < c->config->replicas && c->config->system->residence == RESIDENCE_POOL;
+}
+
+static void replan(struct controller *c)
+{
+  uint64_t wanted = wanted_members(c);
+  if (c->next_members != 0 || wanted == c->plan_members || !can_replan(c, wanted))
+    return;
+  c->next_members = wanted;
+  c->next_version = MAX(c->next_version, c->plan_version) + 1;
+  struct message m = {.type = MESSAGE_PLACE,
+                      .place = {.version = c->next_version,
+                                .members = wanted,
+                                .present = c->plan_members,
+                                .from = c->plan_members & c->alive_members}};
+  for (uint32_t i = 0; i < c->config->memory_servers; i++) {
+    c->memory[i].placed = !(wanted >> i & 1);
+    if (wanted >> i & 1)
+      world_send(c->world, ACTOR(ACTOR_MEMORY_SERVER, i), &m);
+  }
+}
+
+void controller_placed(struct controller *c, uint32_t server, const struct message_placed *m)
+{
+  if (m->version != c->next_version || c->next_members == 0)
+    return;
+  if (!m->ok) { /* the shards do not fit: the present plan stays */
+    c->next_members = 0;
+    return;
+  }
+  c->memory[server].placed = TRUE;
+  for (uint32_t i = 0; i < c->config->memory_servers; i++)
+    if (!c->memory[i].placed)
+      return;
+  c->plan_members = c->next_members;
+  c->plan_version = c->next_version;
+  for (uint32_t s = 0; s < c->config->servers; s++)
+    if (c->view->server[s].state == MEMBER_UP || c->view->server[s].state == MEMBER_LEAVING)
+      send_plan(c, s);
+}
+
+static void plan_settled(struct controller *c)
+{
+  for (uint32_t s = 0; s < c->config->servers; s++)
+    if (c->view->server[s].state == MEMBER_UP && c->server_plan[s] != c->plan_version)
+      return;
+  if (c->next_members == 0)
+    return;
+  c->next_members = 0;
+  struct message drop = {.type = MESSAGE_DROP, .drop = {.version = c->plan_version}};
+  struct message leave = {.type = MESSAGE_LEAVE};
+  for (uint32_t i = 0; i < c->config->memory_servers; i++)
+    if (c->memory[i].state == MEMBER_LEAVING && !(c->plan_members >> i & 1)) {
+      world_send(c->world, ACTOR(ACTOR_MEMORY_SERVER, i), &leave);
+      c->memory[i].state = MEMBER_ABSENT;
+      c->alive_members &= ~(1ULL << i);
+    } else if (c->memory[i].state == MEMBER_UP) {
+      world_send(c->world, ACTOR(ACTOR_MEMORY_SERVER, i), &drop);
+    }
+  replan(c);
+}
+
+void controller_plan_ack(struct controller *c, uint32_t server, const struct message_plan *m)
+{
+  c->server_plan[server] = m->version;
+  plan_settled(c);
+}
+
+/* --- joining
+ * --------------------------------------------------------------------------------------------------------*/
+
+static void gpu_server_up(struct controller *c, uint32_t server)
+{
+  const struct server_config *sc = &c->config->server[server];
+  cluster_view_up(c->view, server, world_now(c->world));
+  if (c->plan_version > 0)
+    send_plan(c, server);
+  if (c->central_length > 0)
+    controller_drain_central(c, NO_INDEX);
+  for (uint32_t g = sc->first_gpu; g < sc->first_gpu + sc->gpus; g++)
+    controller_gpu_idle(c, g);
+}
+
+static void memory_server_up(struct controller *c, uint32_t index)
+{
+  c->memory[index].state = MEMBER_UP;
+  c->alive_members |= 1ULL << index;
+  if (c->plan_members >> index & 1)
+    tell_member(c, index, TRUE);
+  replan(c);
+}
+
+void controller_join(struct controller *c, actor_id from, const struct message_join *m)
+{
+  uint32_t index = ACTOR_INDEX(from);
+  record_member(c, from, REASON_JOINED);
+  if (ACTOR_KIND(from) == ACTOR_GPU_SERVER && index < c->config->servers) {
+    if (c->view->server[index].state == MEMBER_UP) { /* it started anew before its silence was noticed */
+      cluster_view_down(c->view, index, MEMBER_LOST);
+      controller_retry_server(c, index);
+    }
+    gpu_server_up(c, index);
+    c->view->server[index].epoch = m->epoch;
+  } else if (ACTOR_KIND(from) == ACTOR_MEMORY_SERVER && index < c->config->memory_servers) {
+    struct memory_member *member = &c->memory[index];
+    member->epoch = m->epoch;
+    member->last_heard = world_now(c->world);
+    memory_server_up(c, index);
+  }
+}
+
+void controller_heard(struct controller *c, actor_id from, uint32_t epoch)
+{
+  uint32_t index = ACTOR_INDEX(from);
+  int64_t now = world_now(c->world);
+  if (ACTOR_KIND(from) == ACTOR_GPU_SERVER && index < c->config->servers) {
+    struct server_view *server = &c->view->server[index];
+    gboolean back = server->state == MEMBER_LOST && server->epoch == epoch;
+    server->last_heard = now;
+    if (back) {
+      gpu_server_up(c, index);
+      c->view->server[index].epoch = epoch;
+    }
+  } else if (ACTOR_KIND(from) == ACTOR_MEMORY_SERVER && index < c->config->memory_servers) {
+    c->memory[index].last_heard = now;
+    if (c->memory[index].state == MEMBER_LOST && c->memory[index].epoch == epoch)
+      memory_server_up(c, index);
+  }
+}
+
+/* --- leaving
+ * --------------------------------------------------------------------------------------------------------*/
+
+static void gpu_server_lost(struct controller *c, uint32_t server)
+{
+  const struct server_config *sc = &c->config->server[server];
+  record_member(c, ACTOR(ACTOR_GPU_SERVER, server), REASON_LOST);
+  cluster_view_down(c->view, server, MEMBER_LOST);
+  for (uint32_t g = sc->first_gpu; g < sc->first_gpu + sc->gpus; g++)
+    controller_training_lost(c, g);
+  controller_retry_server(c, server);
+  while (c->view->up_gpus == 0 && c->central.first != NO_INDEX)
+    controller_give_up_central(c);
+  plan_settled(c);
+}
+
+static void memory_server_lost(struct controller *c, uint32_t index)
+{
+  record_member(c, ACTOR(ACTOR_MEMORY_SERVER, index), REASON_LOST);
+  c->memory[index].state = MEMBER_LOST;
+  c->alive_members &= ~(1ULL << index);
+  tell_member(c, index, FALSE);
+  if (c->next_members >> index & 1 && c->plan_version != c->next_version)
+    c->next_members = 0; /* it was to hold shards of the next plan: plan anew */
+  replan(c);
+}
+
+void controller_lost(struct controller *c, actor_id peer)
+{
+  uint32_t index = ACTOR_INDEX(peer);
+  if (ACTOR_KIND(peer) == ACTOR_GPU_SERVER && index < c->config->servers &&
+      (c->view->server[index].state == MEMBER_UP || c->view->server[index].state == MEMBER_LEAVING))
+    gpu_server_lost(c, index);
+  else if (ACTOR_KIND(peer) == ACTOR_MEMORY_SERVER && index < c->config->memory_servers &&
+           (c->memory[index].state == MEMBER_UP || c->memory[index].state == MEMBER_LEAVING))
+    memory_server_lost(c, index);
+}
+
+void controller_check_heartbeats(struct controller *c)
+{
+  int64_t now = world_now(c->world), silence = c->config->heartbeat_ns * c->config->heartbeat_misses;
+  for (uint32_t s = 0; s < c->config->servers; s++)
+    if (now - c->view->server[s].last_heard > silence)
+      controller_lost(c, ACTOR(ACTOR_GPU_SERVER, s));
+  for (uint32_t i = 0; i < c->config->memory_servers; i++)
+    if (now - c->memory[i].last_heard > silence)
+      controller_lost(c, ACTOR(ACTOR_MEMORY_SERVER, i));
+  c->world->ops->timer(c->world, c->config->heartbeat_ns, TIMER_TAG(TIMER_HEARTBEAT, 0));
+}
+
+void controller_remove(struct controller *c, const struct message_remove *m)
+{
+  if (m->kind == ACTOR_GPU_SERVER && m->index < c->config->servers &&
+      c->view->server[m->index].state == MEMBER_UP) {
+    const struct server_config *sc = &c->config->server[m->index];
+    cluster_view_down(c->view, m->index, MEMBER_LEAVING);
+    for (uint32_t g = sc->first_gpu; g < sc->first_gpu + sc->gpus; g++)
+      if (c->trainee[g].job != NO_INDEX)
+        controller_stop_training(c, g);
+    controller_leave_if_idle(c, m->index);
+  } else if (m->kind == ACTOR_MEMORY_SERVER && m->index < c->config->memory_servers &&
+             c->memory[m->index].state == MEMBER_UP) {
+    c->memory[m->index].state = MEMBER_LEAVING;
+    replan(c);
+  }
+}
+
+void controller_leave_if_idle(struct controller *c, uint32_t server)
+{
+  const struct server_config *sc = &c->config->server[server];
+  if (c->view->server[server].state != MEMBER_LEAVING)
+    return;
+  for (uint32_t g = sc->first_gpu; g < sc->first_gpu + sc->gpus; g++)
+    if (c->view->gpu[g].outstanding > 0 || c->trainee[g].job != NO_INDEX)
+      return;
+  record_member(c, ACTOR(ACTOR_GPU_SERVER, server), REASON_LEFT);
+  c->view->server[server].state = MEMBER_ABSENT;
+  struct message m = {.type = MESSAGE_LEAVE};
+  world_send(c->world, ACTOR(ACTOR_GPU_SERVER, server), &m);
+  plan_settled(c);
+}

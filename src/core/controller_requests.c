@@ -1,0 +1,378 @@
+/* A request's way through the controller: admitted, (proxy), sent or queued centrally, done, answered. */
+#include "core/controller_internal.h"
+
+#define ATTEMPTS_MAX 4 /* dispatches of one request before it is given up */
+
+/* --- slots and lists
+ * ------------------------------------------------------------------------------------------------*/
+
+static void slots_grow(struct controller *c)
+{
+  uint32_t more = c->slots ? c->slots : 256;
+  c->slot = g_renew(struct request_slot, c->slot, c->slots + more);
+  for (uint32_t tag = c->slots + more; tag-- > c->slots;) {
+    c->slot[tag] = (struct request_slot){.state = REQUEST_FREE, .next = c->free_slot};
+    c->free_slot = tag;
+  }
+  c->slots += more;
+}
+
+static uint32_t slot_take(struct controller *c)
+{
+  if (c->free_slot == NO_INDEX)
+    slots_grow(c);
+  uint32_t tag = c->free_slot;
+  c->free_slot = c->slot[tag].next;
+  return tag;
+}
+
+static void slot_give(struct controller *c, uint32_t tag)
+{
+  struct request_slot *r = &c->slot[tag];
+  r->state = REQUEST_FREE;
+  r->generation++;
+  r->next = c->free_slot;
+  c->free_slot = tag;
+}
+
+static void outstanding_add(struct controller *c, uint32_t tag)
+{
+  struct request_slot *r = &c->slot[tag];
+  struct gpu_view *gpu = &c->view->gpu[r->gpu];
+  r->next = NO_INDEX;
+  r->previous = gpu->last;
+  if (gpu->last == NO_INDEX)
+    gpu->first = tag;
+  else
+    c->slot[gpu->last].next = tag;
+  gpu->last = tag;
+}
+
+static void outstanding_remove(struct controller *c, uint32_t tag)
+{
+  struct request_slot *r = &c->slot[tag];
+  struct gpu_view *gpu = &c->view->gpu[r->gpu];
+  if (r->previous == NO_INDEX)
+    gpu->first = r->next;
+  else
+    c->slot[r->previous].next = r->next;
+  if (r->next == NO_INDEX)
+    gpu->last = r->previous;
+  else
+    c->slot[r->next].previous = r->previous;
+}
+
+static void central_add(struct controller *c, uint32_t tag)
+{
+  struct request_slot *r = &c->slot[tag];
+  struct tag_list *model = &c->central_model[r->model];
+  r->state = REQUEST_CENTRAL;
+  r->next = r->model_next = NO_INDEX;
+  r->previous = c->central.last;
+  r->model_previous = model->last;
+  if (c->central.last == NO_INDEX)
+    c->central.first = tag;
+  else
+    c->slot[c->central.last].next = tag;
+  if (model->last == NO_INDEX)
+    model->first = tag;
+  else
+    c->slot[model->last].model_next = tag;
+  c->central.last = model->last = tag;
+  c->central_length++;
+}
+
+static void central_remove(struct controller *c, uint32_t tag)
+{
+  struct request_slot *r = &c->slot[tag];
+  struct tag_list *model = &c->central_model[r->model];
+  if (r->previous == NO_INDEX)
+    c->central.first = r->next;
+  else
+    c->slot[r->previous].next = r->next;
+  if (r->next == NO_INDEX)
+    c->central.last = r->previous;
+  else
+    c->slot[r->next].previous = r->previous;
+  if (r->model_previous == NO_INDEX)
+    model->first = r->model_next;
+  else
+    c->slot[r->model_previous].model_next = r->model_next;
+  if (r->model_next == NO_INDEX)
+    model->last = r->model_previous;
+  else
+    c->slot[r->model_next].model_previous = r->model_previous;
+  c->central_length--;
+}
+
+/* --- answers
+ * --------------------------------------------------------------------------------------------------------*/
+
+static void answer(struct controller *c, const struct request_slot *r, enum outcome outcome, enum found found,
+                   int64_t waited_ns, int64_t executed_ns)
+{
+  gboolean sent = r->gpu != NO_INDEX;
+  struct message m = {.type = MESSAGE_ANSWER,
+                      .answer = {.id = r->id,
+                                 .outcome = outcome,
+                                 .found = found,
+                                 .gpu = r->gpu,
+                                 .queued_ns = sent ? r->dispatched - r->arrived : -1,
+                                 .waited_ns = waited_ns,
+                                 .executed_ns = executed_ns}};
+  world_send(c->world, ACTOR(ACTOR_CLIENT, 0), &m);
+}
+
+static void answer_failed(struct controller *c, uint32_t tag, enum outcome outcome)
+{
+  answer(c, &c->slot[tag], outcome, FOUND_RESIDENT, -1, -1);
+  slot_give(c, tag);
+}
+
+/* --- dispatch
+ * -------------------------------------------------------------------------------------------------------*/
+
+static void record_dispatch(struct controller *c, const struct request_slot *r, const struct choice *choice)
+{
+  int64_t now = world_now(c->world);
+  const struct forecast *f = &choice->forecast;
+  controller_record(
+      c, (struct record){.kind = RECORD_DISPATCH,
+                         .reason = r->attempt > 0 ? REASON_RETRY : choice->reason,
+                         .request = r->id,
+                         .model = r->model,
+                         .server = c->view->gpu[r->gpu].server,
+                         .gpu = r->gpu,
+                         .group = NO_INDEX,
+                         .source = f->source == LOAD_SOURCES ? NO_INDEX : (uint32_t)f->source,
+                         .a = f->finish_ns - now,
+                         .b = f->wait_ns,
+                         .c = f->load_ns,
+                         .d = choice->other_ns == TIME_NEVER ? TIME_NEVER : choice->other_ns - now});
+}
+
+static void send_to(struct controller *c, uint32_t tag, const struct choice *choice)
+{
+  struct request_slot *r = &c->slot[tag];
+  struct cluster_view *view = c->view;
+  struct gpu_view *gpu = &view->gpu[choice->gpu];
+  r->state = REQUEST_SENT;
+  r->gpu = choice->gpu;
+  r->dispatched = world_now(c->world);
+  if (world_records(c->world))
+    record_dispatch(c, r, choice);
+  r->work_ns = cluster_view_service_ns(view, r->gpu, r->model, r->service_ns);
+  r->shift = gpu->shift;
+  r->predicted = cluster_view_dispatch(view, r->gpu, r->model, &choice->forecast, r->work_ns, r->dispatched);
+  c->queued += gpu->outstanding > view->concurrency;
+  gpu->saving |= gpu->training; /* it will stop by itself: inference goes first */
+  outstanding_add(c, tag);
+  const struct server_config *server = &c->config->server[gpu->server];
+  struct message m = {.type = MESSAGE_DISPATCH,
+                      .dispatch = {.id = r->id,
+                                   .tag = tag,
+                                   .attempt = r->attempt,
+                                   .model = r->model,
+                                   .gpu = r->gpu - server->first_gpu,
+                                   .service_ns = r->service_ns}};
+  world_send(c->world, ACTOR(ACTOR_GPU_SERVER, gpu->server), &m);
+}
+
+static gboolean choose(struct controller *c, uint32_t tag, struct choice *choice)
+{
+  const struct request_slot *r = &c->slot[tag];
+  struct balance_request request = {.model = r->model, .slot = r->slot, .service_ns = r->service_ns};
+  return c->config->balancer->choose(c->view, &request, world_now(c->world), choice);
+}
+
+/* A request that is in no list is sent, queued, or (with no server left to wait for) given up. */
+static void place(struct controller *c, uint32_t tag)
+{
+  struct choice choice;
+  if (choose(c, tag, &choice))
+    send_to(c, tag, &choice);
+  else if (c->view->up_gpus == 0)
+    answer_failed(c, tag, OUTCOME_LOST);
+  else
+    central_add(c, tag);
+}
+
+static void late_add(struct controller *c, uint32_t tag)
+{
+  struct late_entry *entry = g_new(struct late_entry, 1);
+  *entry = (struct late_entry){.tag = tag, .generation = c->slot[tag].generation};
+  if (g_queue_is_empty(c->late))
+    c->world->ops->timer(c->world, c->config->timeout_ns, TIMER_TAG(TIMER_LATE, 0));
+  g_queue_push_tail(c->late, entry);
+}
+
+void controller_request(struct controller *c, const struct message_request *m)
+{
+  uint32_t tag = slot_take(c);
+  struct request_slot *r = &c->slot[tag];
+  uint32_t generation = r->generation;
+  *r = (struct request_slot){.id = m->id,
+                             .service_ns = m->service_ns,
+                             .arrived = world_now(c->world),
+                             .model = m->model,
+                             .slot = m->slot,
+                             .gpu = NO_INDEX,
+                             .generation = generation};
+  if (c->config->max_queue > 0 && controller_queue(c) >= c->config->max_queue) {
+    answer_failed(c, tag, OUTCOME_REJECTED);
+    return;
+  }
+  if (c->config->timeout_ns > 0)
+    late_add(c, tag);
+  double proxy_ns = c->config->hardware[0].ray_proxy_ns;
+  if (c->config->system->proxy && proxy_ns > 0) {
+    r->state = REQUEST_PROXY;
+    c->world->ops->timer(c->world, ns_round(proxy_ns), TIMER_TAG(TIMER_PROXY, tag));
+  } else {
+    place(c, tag);
+  }
+}
+
+void controller_proxy_passed(struct controller *c, uint32_t tag)
+{
+  if (c->slot[tag].state == REQUEST_PROXY)
+    place(c, tag);
+  else if (c->slot[tag].state == REQUEST_ABANDONED)
+    slot_give(c, tag);
+}
+
+/* --- completion
+ * -----------------------------------------------------------------------------------------------------*/
+
+static void unbook(struct controller *c, uint32_t tag)
+{
+  struct request_slot *r = &c->slot[tag];
+  struct gpu_view *gpu = &c->view->gpu[r->gpu];
+  c->queued -= gpu->outstanding > c->view->concurrency;
+  outstanding_remove(c, tag);
+  cluster_view_done(c->view, r->gpu, r->model, r->work_ns, r->predicted, r->shift, world_now(c->world));
+}
+
+void controller_drain_central(struct controller *c, uint32_t model)
+{
+  struct choice choice;
+  uint32_t tag;
+  while ((tag = c->central.first) != NO_INDEX && choose(c, tag, &choice)) {
+    central_remove(c, tag);
+    send_to(c, tag, &choice);
+  }
+  /* The head waits for a GPU; a process of `model` may have room all the same. */
+  tag = model == NO_INDEX ? NO_INDEX : c->central_model[model].first;
+  if (tag != NO_INDEX && choose(c, tag, &choice)) {
+    central_remove(c, tag);
+    send_to(c, tag, &choice);
+  }
+}
+
+void controller_give_up_central(struct controller *c)
+{
+  uint32_t tag = c->central.first;
+  central_remove(c, tag);
+  answer_failed(c, tag, OUTCOME_LOST);
+}
+
+void controller_done(struct controller *c, uint32_t server, const struct message_done *m)
+{
+  if (m->tag >= c->slots)
+    return;
+  struct request_slot *r = &c->slot[m->tag];
+  gboolean current = (r->state == REQUEST_SENT || (r->state == REQUEST_ABANDONED && r->gpu != NO_INDEX)) &&
+                     r->id == m->id && r->attempt == m->attempt && c->view->gpu[r->gpu].server == server;
+  if (!current) /* a late answer of a server that was thought dead */
+    return;
+  uint32_t model = r->model, gpu = r->gpu;
+  unbook(c, m->tag);
+  if (r->state == REQUEST_ABANDONED) {
+    slot_give(c, m->tag);
+  } else if (m->outcome == OUTCOME_LOST && r->attempt + 1 < ATTEMPTS_MAX) {
+    r->attempt++;
+    place(c, m->tag);
+  } else {
+    answer(c, r, (enum outcome)m->outcome, (enum found)m->found, m->waited_ns, m->executed_ns);
+    slot_give(c, m->tag);
+  }
+  if (c->central_length > 0)
+    controller_drain_central(c, model);
+  if (c->view->gpu[gpu].outstanding == 0) {
+    controller_leave_if_idle(c, server);
+    controller_gpu_idle(c, gpu);
+  }
+}
+
+static void give_up(struct controller *c, uint32_t tag)
+{
+  struct request_slot *r = &c->slot[tag];
+  answer(c, r, OUTCOME_TIMED_OUT, FOUND_RESIDENT, -1, -1);
+  switch (r->state) {
+  case REQUEST_CENTRAL:
+    central_remove(c, tag);
+    slot_give(c, tag);
+    break;
+  case REQUEST_SENT: {
+    const struct gpu_view *gpu = &c->view->gpu[r->gpu];
+    struct message m = {.type = MESSAGE_REVOKE,
+                        .revoke = {.id = r->id,
+                                   .attempt = r->attempt,
+                                   .gpu = r->gpu - c->config->server[gpu->server].first_gpu}};
+    world_send(c->world, ACTOR(ACTOR_GPU_SERVER, gpu->server), &m);
+    r->state = REQUEST_ABANDONED;
+    break;
+  }
+  default:
+    r->state = REQUEST_ABANDONED;
+  }
+}
+
+void controller_late(struct controller *c)
+{
+  int64_t now = world_now(c->world);
+  struct late_entry *entry;
+  while ((entry = g_queue_peek_head(c->late))) {
+    struct request_slot *r = &c->slot[entry->tag];
+    gboolean open =
+        r->generation == entry->generation && r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED;
+    int64_t left = open ? r->arrived + c->config->timeout_ns - now : 0;
+    if (left > 0) {
+      c->world->ops->timer(c->world, left, TIMER_TAG(TIMER_LATE, 0));
+      return;
+    }
+    if (open)
+      give_up(c, entry->tag);
+    g_free(g_queue_pop_head(c->late));
+  }
+}
+
+void controller_retry_server(struct controller *c, uint32_t server)
+{
+  const struct server_config *sc = &c->config->server[server];
+  struct tag_list again = {NO_INDEX, NO_INDEX};
+  for (uint32_t g = sc->first_gpu; g < sc->first_gpu + sc->gpus; g++) {
+    struct gpu_view *gpu = &c->view->gpu[g];
+    while (gpu->first != NO_INDEX) {
+      uint32_t tag = gpu->first;
+      unbook(c, tag);
+      c->slot[tag].next = NO_INDEX;
+      if (again.last == NO_INDEX)
+        again.first = tag;
+      else
+        c->slot[again.last].next = tag;
+      again.last = tag;
+    }
+  }
+  for (uint32_t tag = again.first, next; tag != NO_INDEX; tag = next) {
+    struct request_slot *r = &c->slot[tag];
+    next = r->next;
+    if (r->state == REQUEST_ABANDONED) {
+      slot_give(c, tag);
+    } else if (++r->attempt >= ATTEMPTS_MAX) {
+      answer_failed(c, tag, OUTCOME_LOST);
+    } else {
+      place(c, tag);
+    }
+  }
+}

@@ -1,0 +1,168 @@
+/* GPU allocation between inference and elastic training.
+ *
+ * A GPU without requests goes to the first job that wants more GPUs, once it has been idle for as long as
+ * giving it and taking it back costs (the ski-rental rule: never more than twice the cost of knowing the
+ * future). Inference takes it back by being dispatched there; the GPU server stops its trainer itself. */
+#include "core/controller_internal.h"
+
+static int64_t switch_cost_ns(const struct controller *c, uint32_t gpu)
+{
+  const struct hardware *hw = &c->config->hardware[c->view->gpu[gpu].hw];
+  return ns_round(2 * transfer_ns(c->config->train_state_bytes, hw->pcie_bytes_s));
+}
+
+static struct job *job_at(struct controller *c, uint32_t index)
+{
+  return &g_array_index(c->jobs, struct job, index);
+}
+
+static uint32_t next_job(struct controller *c)
+{
+  while (c->first_job < c->jobs->len && job_at(c, c->first_job)->done)
+    c->first_job++;
+  for (uint32_t j = c->first_job; j < c->jobs->len; j++) {
+    const struct job *job = job_at(c, j);
+    if (!job->done && job->steps_left > 0 && job->running < job->gpus)
+      return j;
+  }
+  return NO_INDEX;
+}
+
+static void send_train(struct controller *c, uint32_t gpu, uint32_t job, uint64_t steps)
+{
+  uint32_t server = c->view->gpu[gpu].server;
+  struct message m = {
+      .type = MESSAGE_TRAIN,
+      .train = {.gpu = gpu - c->config->server[server].first_gpu, .job = job, .steps = steps}};
+  world_send(c->world, ACTOR(ACTOR_GPU_SERVER, server), &m);
+}
+
+/* Hands out the next steps of a job: an even part of what is left, at most a burst. */
+static void train_more(struct controller *c, uint32_t gpu, uint32_t index)
+{
+  struct job *job = job_at(c, index);
+  uint64_t steps = c->config->train_burst;
+  if (job->steps_left != UINT64_MAX) {
+    uint64_t part = (job->steps_left + job->gpus - 1) / job->gpus;
+    steps = MIN(steps, part);
+    job->steps_left -= steps;
+  }
+  job->steps_out += steps;
+  c->trainee[gpu].job = index;
+  c->trainee[gpu].steps = steps;
+  send_train(c, gpu, index, steps);
+}
+
+void controller_train_if_idle(struct controller *c, uint32_t gpu)
+{
+  struct gpu_view *gv = &c->view->gpu[gpu];
+  int64_t idle = world_now(c->world) - c->trainee[gpu].idle_since;
+  if (gv->outstanding > 0 || gv->training || c->view->free_at[gpu] == TIME_NEVER ||
+      idle < switch_cost_ns(c, gpu))
+    return;
+  uint32_t job = next_job(c);
+  if (job == NO_INDEX)
+    return;
+  gv->training = TRUE;
+  gv->saving = FALSE;
+  job_at(c, job)->running++;
+  train_more(c, gpu, job);
+}
+
+void controller_gpu_idle(struct controller *c, uint32_t gpu)
+{
+  if (c->config->train_profile == NO_INDEX)
+    return;
+  c->trainee[gpu].idle_since = world_now(c->world);
+  if (next_job(c) != NO_INDEX)
+    c->world->ops->timer(c->world, switch_cost_ns(c, gpu), TIMER_TAG(TIMER_TRAIN, gpu));
+}
+
+void controller_stop_training(struct controller *c, uint32_t gpu)
+{
+  send_train(c, gpu, c->trainee[gpu].job, 0);
+}
+
+void controller_job(struct controller *c, const struct message_job *m)
+{
+  if (c->config->train_profile == NO_INDEX || m->gpus_milli == 0)
+    return;
+  double step = (double)c->config->train_step_ns;
+  double steps = (double)m->gpus_milli / 1000 * (double)m->duration_ns / step;
+  struct job job = {.gpus = (m->gpus_milli + 999) / 1000, .steps_left = (uint64_t)steps};
+  if ((double)job.steps_left < steps || job.steps_left == 0)
+    job.steps_left++;
+  g_array_append_val(c->jobs, job);
+  c->jobs_left++;
+  for (uint32_t gpu = 0; gpu < c->view->gpus; gpu++)
+    controller_train_if_idle(c, gpu);
+}
+
+static void job_check_done(struct controller *c, struct job *job)
+{
+  if (job->done || job->steps_left > 0 || job->steps_out > 0)
+    return;
+  job->done = TRUE;
+  c->jobs_left--;
+  c->jobs_done++;
+}
+
+static void leave_job(struct controller *c, uint32_t gpu)
+{
+  struct trainee *trainee = &c->trainee[gpu];
+  struct job *job = job_at(c, trainee->job);
+  job->running--;
+  trainee->job = NO_INDEX;
+  c->view->gpu[gpu].training = c->view->gpu[gpu].saving = FALSE;
+}
+
+static void account(struct controller *c, uint32_t gpu, uint64_t steps)
+{
+  struct trainee *trainee = &c->trainee[gpu];
+  struct job *job = job_at(c, trainee->job);
+  job->steps_out -= trainee->steps;
+  if (job->steps_left != UINT64_MAX)
+    job->steps_left += trainee->steps - MIN(steps, trainee->steps);
+  trainee->steps = 0;
+  job_check_done(c, job);
+}
+
+void controller_trained(struct controller *c, uint32_t server, const struct message_trained *m)
+{
+  uint32_t gpu = c->config->server[server].first_gpu + m->gpu;
+  struct gpu_view *gv = &c->view->gpu[gpu];
+  struct trainee *trainee = &c->trainee[gpu];
+  if (m->gpu >= c->config->server[server].gpus || trainee->job == NO_INDEX || trainee->job != m->job)
+    return;
+  account(c, gpu, m->steps);
+  if (m->stopped) {
+    leave_job(c, gpu);
+    if (gv->outstanding == 0)
+      controller_gpu_idle(c, gpu);
+    controller_leave_if_idle(c, server);
+    return;
+  }
+  if (gv->outstanding > 0 || c->view->free_at[gpu] == TIME_NEVER)
+    return; /* it is being stopped, or its server leaves */
+  struct job *job = job_at(c, trainee->job);
+  if (job->steps_left > 0) {
+    train_more(c, gpu, trainee->job);
+    return;
+  }
+  uint32_t next = next_job(c);
+  if (next == NO_INDEX) {
+    send_train(c, gpu, trainee->job, 0);
+    return;
+  }
+  job->running--; /* same GPU, same training model: the next job goes on at once */
+  job_at(c, next)->running++;
+  train_more(c, gpu, next);
+}
+
+void controller_training_lost(struct controller *c, uint32_t gpu)
+{
+  if (c->trainee[gpu].job == NO_INDEX)
+    return;
+  account(c, gpu, 0);
+  leave_job(c, gpu);
+}

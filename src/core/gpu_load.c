@@ -1,0 +1,154 @@
+/* Loads: models on their way onto a GPU, from begin to the last uploaded group, through failures of their
+ * fetch. */
+#include "core/gpu_server_internal.h"
+
+static struct load *load_take(struct gpu_server *s)
+{
+  if (s->free_load == NO_INDEX) {
+    struct load *load = g_new0(struct load, 1);
+    load->self = s->loads->len;
+    g_ptr_array_add(s->loads, load);
+    return load;
+  }
+  struct load *load = load_at(s, s->free_load);
+  s->free_load = load->next;
+  return load;
+}
+
+struct load *load_new(struct gpu_server *s, struct gpu *gpu, struct task *task, enum load_source source,
+                      const struct grouping *grouping)
+{
+  struct load *load = load_take(s);
+  uint32_t groups = grouping ? grouping->groups : 1;
+  if (groups > load->room) {
+    load->copy = g_renew(op_id, load->copy, groups);
+    load->room = groups;
+  }
+  *load = (struct load){.model = task->model,
+                        .gpu = gpu->index,
+                        .self = load->self,
+                        .next = gpu->loads_first,
+                        .fetch = NO_INDEX,
+                        .lane = gpu->next_lane++,
+                        .groups = groups,
+                        .grouping = grouping,
+                        .copy = load->copy,
+                        .room = load->room,
+                        .source = source,
+                        .request = task->id,
+                        .started = world_now(s->world)};
+  gpu->loads_first = load->self;
+  gpu->loads++;
+  server_tell_state(s, gpu->index, load->model, TIER_FILLING);
+  if (world_records(s->world))
+    server_record(s, (struct record){.kind = RECORD_LOAD,
+                                     .reason = REASON_MISS,
+                                     .request = task->id,
+                                     .model = load->model,
+                                     .gpu = gpu->index,
+                                     .group = NO_INDEX,
+                                     .source = (uint32_t)source,
+                                     .a = (int64_t)catalog_bytes(s->config->catalog, load->model),
+                                     .b = groups});
+  return load;
+}
+
+static void load_unlink(struct gpu_server *s, struct load *load)
+{
+  struct gpu *gpu = &s->gpu[load->gpu];
+  uint32_t *link = &gpu->loads_first;
+  while (*link != load->self)
+    link = &load_at(s, *link)->next;
+  *link = load->next;
+  gpu->loads--;
+  if (load->pins_host)
+    tier_unpin(s->host, load->model);
+  load->next = s->free_load;
+  s->free_load = load->self;
+}
+
+void load_upload(struct gpu_server *s, struct load *load, uint32_t first)
+{
+  const struct fetch *fetch = load->fetch == NO_INDEX ? NULL : fetch_at(s, load->fetch);
+  for (uint32_t j = first; j < load->groups; j++) {
+    struct copy_spec spec = {.gpu = load->gpu,
+                             .lane = load->lane,
+                             .model = load->model,
+                             .group = j,
+                             .bytes = load->grouping->bytes[j],
+                             .after_fetch = fetch && !fetch->arrived ? fetch->op : 0,
+                             .request = load->request,
+                             .tag = TAG(TAG_COPY, load->self, j)};
+    load->copy[j] = s->world->ops->copy(s->world, &spec);
+    load->copies++;
+  }
+}
+
+static void record_loaded(struct gpu_server *s, const struct load *load)
+{
+  int64_t now = world_now(s->world);
+  server_record(s, (struct record){.kind = RECORD_LOADED,
+                                   .reason = REASON_NONE,
+                                   .request = load->request,
+                                   .model = load->model,
+                                   .gpu = load->gpu,
+                                   .group = NO_INDEX,
+                                   .source = (uint32_t)load->source,
+                                   .a = (int64_t)catalog_bytes(s->config->catalog, load->model),
+                                   .b = now - load->started});
+}
+
+void load_finish(struct gpu_server *s, struct load *load)
+{
+  struct gpu *gpu = &s->gpu[load->gpu];
+  uint32_t model = load->model, fetch = load->fetch;
+  if (s->config->system->residence == RESIDENCE_PROCESS)
+    s->usage.process_starts++;
+  else
+    s->usage.loads[load->source]++;
+  tier_ready(gpu->memory, model);
+  server_tell_state(s, load->gpu, model, TIER_READY);
+  if (world_records(s->world))
+    record_loaded(s, load);
+  load_unlink(s, load);
+  if (fetch != NO_INDEX)
+    fetch_release(s, fetch_at(s, fetch));
+  gpu_loaded(s, gpu, model);
+}
+
+void load_abort(struct gpu_server *s, struct load *load)
+{
+  struct gpu *gpu = &s->gpu[load->gpu];
+  uint32_t model = load->model, fetch = load->fetch;
+  load_unlink(s, load);
+  gpu_fail_tasks(s, gpu, model);
+  tier_remove(gpu->memory, model);
+  server_tell_state(s, gpu->index, model, TIER_ABSENT);
+  if (fetch != NO_INDEX)
+    fetch_release(s, fetch_at(s, fetch));
+  gpu_advance(s, gpu);
+}
+
+void load_copied(struct gpu_server *s, struct load *load, uint32_t group, enum op_status status)
+{
+  load->copies--;
+  if (status == OP_DONE) {
+    load->uploaded = group + 1;
+    if (load->fetch != NO_INDEX) {
+      struct fetch *fetch = fetch_at(s, load->fetch);
+      load->bytes_uploaded += load->grouping->bytes[group];
+      fetch->credited = MAX(fetch->credited, load->bytes_uploaded);
+      fetch_report(s);
+    }
+  } else {
+    load->broken = TRUE;
+  }
+  if (load->copies > 0)
+    return;
+  if (!load->broken && s->config->system->residence == RESIDENCE_PROCESS)
+    process_copied(s, load);
+  else if (!load->broken)
+    load_finish(s, load);
+  else
+    fetch_mend(s, fetch_at(s, load->fetch));
+}

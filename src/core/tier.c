@@ -1,0 +1,443 @@
+/* A bounded set of models with pins and eviction; see tier.h.
+ *
+ * Entries lie in a slab of 64-byte slots; by model there are only the 4 bytes of its slot (and a popularity
+ * where the policy counts). One list threads the entries in order of (last use, model id), which is the order
+ * of eviction of a recency policy and the tie order of the others. Every way in asks room_after() first and
+ * every way out subtracts what was added, so `used` passes `capacity` only where tier_set_capacity lowers it
+ * under what is pinned. */
+#include "core/tier.h"
+
+#include "core/popularity.h"
+
+#define NO_SLOT     UINT32_MAX
+#define FIRST_SLOTS 8
+
+struct slot {
+  struct tier_entry entry;
+  uint32_t prev, next; /* list; `next` also threads the free slots */
+  uint32_t pins;
+  enum tier_state state;
+};
+
+/* A ready, unpinned entry with its value, while victims are chosen. */
+struct candidate {
+  double value;
+  uint32_t slot;
+};
+
+struct tier {
+  uint64_t capacity, used, held;
+  uint64_t free_able;  /* bytes of the ready, unpinned entries */
+  uint32_t count_able; /* and their number */
+  uint32_t count, models_max, models;
+  const struct tier_policy *policy;
+  tier_evicted evicted;
+  void *context;
+  int64_t now_ns; /* latest time told */
+  struct popularity *popularity;
+  struct slot *slot;
+  struct candidate *candidate; /* scratch, as long as slot */
+  uint32_t slots, free_slot;
+  uint32_t oldest, youngest;
+  uint32_t slot_of[]; /* by model */
+};
+
+struct tier *tier_new(uint64_t capacity_bytes, gboolean unbounded, uint32_t models_max, uint32_t models,
+                      const struct tier_policy *policy, tier_evicted evicted, void *context)
+{
+  struct tier *tier = g_malloc0(sizeof(struct tier) + models * sizeof(uint32_t));
+  tier->capacity = unbounded ? UINT64_MAX : capacity_bytes;
+  tier->models_max = models_max;
+  tier->models = models;
+  tier->policy = policy;
+  tier->evicted = evicted;
+  tier->context = context;
+  tier->now_ns = INT64_MIN;
+  if (policy->counts)
+    tier->popularity = popularity_new(models);
+  tier->free_slot = tier->oldest = tier->youngest = NO_SLOT;
+  for (uint32_t i = 0; i < models; i++)
+    tier->slot_of[i] = NO_SLOT;
+  return tier;
+}
+
+void tier_free(struct tier *tier)
+{
+  if (!tier)
+    return;
+  if (tier->popularity)
+    popularity_free(tier->popularity);
+  g_free(tier->slot);
+  g_free(tier->candidate);
+  g_free(tier);
+}
+
+/* --- the list in order of use --- */
+
+static void list_unlink(struct tier *tier, uint32_t index)
+{
+  struct slot *slot = &tier->slot[index];
+  if (slot->prev == NO_SLOT)
+    tier->oldest = slot->next;
+  else
+    tier->slot[slot->prev].next = slot->next;
+  if (slot->next == NO_SLOT)
+    tier->youngest = slot->prev;
+  else
+    tier->slot[slot->next].prev = slot->prev;
+}
+
+static gboolean used_before(const struct tier_entry *a, const struct tier_entry *b)
+{
+  return a->last_use_ns != b->last_use_ns ? a->last_use_ns < b->last_use_ns : a->model < b->model;
+}
+
+/* Puts an unlinked slot where its last use says: at the young end, but for uses at one same time. */
+static void list_insert(struct tier *tier, uint32_t index)
+{
+  struct slot *slot = &tier->slot[index];
+  uint32_t before = tier->youngest;
+  while (before != NO_SLOT && used_before(&slot->entry, &tier->slot[before].entry))
+    before = tier->slot[before].prev;
+  slot->prev = before;
+  slot->next = before == NO_SLOT ? tier->oldest : tier->slot[before].next;
+  if (slot->prev == NO_SLOT)
+    tier->oldest = index;
+  else
+    tier->slot[slot->prev].next = index;
+  if (slot->next == NO_SLOT)
+    tier->youngest = index;
+  else
+    tier->slot[slot->next].prev = index;
+}
+
+/* --- slots and the account --- */
+
+static void slab_grow(struct tier *tier)
+{
+  uint32_t slots = tier->slots ? tier->slots * 2 : FIRST_SLOTS;
+  tier->slot = g_renew(struct slot, tier->slot, slots);
+  tier->candidate = g_renew(struct candidate, tier->candidate, slots);
+  for (uint32_t i = slots; i-- > tier->slots;) {
+    tier->slot[i].next = tier->free_slot;
+    tier->free_slot = i;
+  }
+  tier->slots = slots;
+}
+
+static struct slot *slot_find(const struct tier *tier, uint32_t model)
+{
+  return model < tier->models && tier->slot_of[model] != NO_SLOT ? &tier->slot[tier->slot_of[model]] : NULL;
+}
+
+static gboolean slot_evictable(const struct slot *slot)
+{
+  return slot->state == TIER_READY && slot->pins == 0;
+}
+
+/* Books slot as evictable (sign 1) or no longer (-1). */
+static void account_evictable(struct tier *tier, const struct slot *slot, int sign)
+{
+  tier->free_able += sign > 0 ? slot->entry.bytes : -slot->entry.bytes;
+  tier->count_able += sign > 0 ? 1 : -1U;
+}
+
+static void slot_take_out(struct tier *tier, struct slot *slot)
+{
+  uint32_t index = (uint32_t)(slot - tier->slot);
+  if (slot_evictable(slot))
+    account_evictable(tier, slot, -1);
+  list_unlink(tier, index);
+  tier->used -= slot->entry.bytes;
+  tier->count--;
+  tier->slot_of[slot->entry.model] = NO_SLOT;
+  slot->next = tier->free_slot;
+  tier->free_slot = index;
+}
+
+static void clock_advance(struct tier *tier, int64_t now_ns)
+{
+  tier->now_ns = MAX(tier->now_ns, now_ns);
+}
+
+/* --- victims --- */
+
+/* Do `bytes` in `entries` more entries fit once freed bytes and entries have left? */
+static gboolean room_after(const struct tier *tier, uint64_t bytes, uint32_t entries, uint64_t freed_bytes,
+                           uint32_t freed)
+{
+  uint64_t used = tier->used - freed_bytes;
+  uint32_t count = tier->count - freed;
+  if (used > tier->capacity || bytes > tier->capacity - used)
+    return FALSE;
+  return entries == 0 || tier->models_max == 0 ||
+         (count < tier->models_max && entries <= tier->models_max - count);
+}
+
+static double slot_value(const struct tier *tier, struct slot *slot, int64_t now_ns)
+{
+  if (tier->popularity)
+    slot->entry.popularity = popularity_count(tier->popularity, slot->entry.model, now_ns);
+  return tier->policy->value(&slot->entry, now_ns);
+}
+
+/* Lists the evictable entries, longest unused first; returns their number. */
+static uint32_t candidates_list(const struct tier *tier, int64_t now_ns)
+{
+  uint32_t n = 0;
+  for (uint32_t i = tier->oldest; i != NO_SLOT; i = tier->slot[i].next)
+    if (slot_evictable(&tier->slot[i]))
+      tier->candidate[n++] = (struct candidate){.value = slot_value(tier, &tier->slot[i], now_ns), .slot = i};
+  return n;
+}
+
+/* Moves the first of the least valued candidates to `from`, keeping the others in their order, so that ties
+ * go to the longest unused, then the lowest id. */
+static void candidate_select(const struct tier *tier, uint32_t from, uint32_t n)
+{
+  uint32_t least = from;
+  for (uint32_t i = from + 1; i < n; i++)
+    if (tier->candidate[i].value < tier->candidate[least].value)
+      least = i;
+  struct candidate chosen = tier->candidate[least];
+  for (uint32_t i = least; i > from; i--)
+    tier->candidate[i] = tier->candidate[i - 1];
+  tier->candidate[from] = chosen;
+}
+
+/* Chooses victims, into candidate[0 .. returned), until `bytes` in `entries` more entries fit, or as far as
+ * it goes. */
+static uint32_t victims_choose(const struct tier *tier, uint64_t bytes, uint32_t entries, int64_t now_ns,
+                               uint64_t *freed_bytes)
+{
+  uint32_t n = 0, victims = 0, walk = tier->oldest;
+  *freed_bytes = 0;
+  if (room_after(tier, bytes, entries, 0, 0))
+    return 0;
+  if (!tier->policy->recency)
+    n = candidates_list(tier, now_ns);
+  while (victims < tier->count_able && !room_after(tier, bytes, entries, *freed_bytes, victims)) {
+    if (tier->policy->recency) {
+      while (!slot_evictable(&tier->slot[walk]))
+        walk = tier->slot[walk].next;
+      tier->candidate[victims] =
+          (struct candidate){.value = slot_value(tier, &tier->slot[walk], now_ns), .slot = walk};
+      walk = tier->slot[walk].next;
+    } else {
+      candidate_select(tier, victims, n);
+    }
+    *freed_bytes += tier->slot[tier->candidate[victims].slot].entry.bytes;
+    victims++;
+  }
+  return victims;
+}
+
+static void slot_evict(struct tier *tier, struct slot *slot, double value)
+{
+  struct tier_entry victim = slot->entry;
+  slot_take_out(tier, slot);
+  if (tier->evicted)
+    tier->evicted(tier->context, &victim, value);
+}
+
+/* Evicts until `bytes` in `entries` more entries fit; if that cannot be, evicts nothing (FALSE), or, to
+ * shrink, all. */
+static gboolean room_make(struct tier *tier, uint64_t bytes, uint32_t entries, gboolean shrink)
+{
+  uint64_t freed_bytes;
+  gboolean possible = room_after(tier, bytes, entries, tier->free_able, tier->count_able);
+  if (!possible && !shrink)
+    return FALSE;
+  uint32_t victims = victims_choose(tier, bytes, entries, tier->now_ns, &freed_bytes);
+  for (uint32_t i = 0; i < victims; i++)
+    slot_evict(tier, &tier->slot[tier->candidate[i].slot], tier->candidate[i].value);
+  return possible;
+}
+
+/* --- the interface --- */
+
+enum tier_state tier_state(const struct tier *tier, uint32_t model)
+{
+  const struct slot *slot = slot_find(tier, model);
+  return slot ? slot->state : TIER_ABSENT;
+}
+
+gboolean tier_can_reserve(const struct tier *tier, uint64_t bytes, uint64_t *evicted_bytes)
+{
+  uint64_t freed_bytes = 0;
+  gboolean possible = room_after(tier, bytes, 1, tier->free_able, tier->count_able);
+  if (possible && evicted_bytes)
+    victims_choose(tier, bytes, 1, tier->now_ns, &freed_bytes);
+  if (evicted_bytes)
+    *evicted_bytes = freed_bytes;
+  return possible;
+}
+
+gboolean tier_reserve(struct tier *tier, uint32_t model, uint64_t bytes, double reload_ns, int64_t now_ns)
+{
+  g_return_val_if_fail(model < tier->models, FALSE);
+  clock_advance(tier, now_ns);
+  if (slot_find(tier, model) || !room_make(tier, bytes, 1, FALSE))
+    return FALSE;
+  if (tier->free_slot == NO_SLOT)
+    slab_grow(tier);
+  uint32_t index = tier->free_slot;
+  struct slot *slot = &tier->slot[index];
+  tier->free_slot = slot->next;
+  *slot = (struct slot){
+      .entry = {.model = model, .bytes = bytes, .last_use_ns = tier->now_ns, .reload_ns = reload_ns},
+      .state = TIER_FILLING,
+  };
+  tier->slot_of[model] = index;
+  tier->used += bytes;
+  tier->count++;
+  list_insert(tier, index);
+  return TRUE;
+}
+
+void tier_ready(struct tier *tier, uint32_t model)
+{
+  struct slot *slot = slot_find(tier, model);
+  g_return_if_fail(slot != NULL);
+  if (slot->state == TIER_READY)
+    return;
+  slot->state = TIER_READY;
+  if (slot->pins)
+    return;
+  account_evictable(tier, slot, 1);
+  if (tier->used > tier->capacity)
+    room_make(tier, 0, 0, TRUE);
+}
+
+void tier_touch(struct tier *tier, uint32_t model, int64_t now_ns)
+{
+  g_return_if_fail(model < tier->models);
+  clock_advance(tier, now_ns);
+  if (tier->popularity)
+    popularity_use(tier->popularity, model, tier->now_ns);
+  struct slot *slot = slot_find(tier, model);
+  if (!slot)
+    return;
+  slot->entry.uses++;
+  if (slot->entry.last_use_ns == tier->now_ns)
+    return;
+  slot->entry.last_use_ns = tier->now_ns;
+  if (slot->next == NO_SLOT)
+    return;
+  list_unlink(tier, tier->slot_of[model]);
+  list_insert(tier, tier->slot_of[model]);
+}
+
+void tier_pin(struct tier *tier, uint32_t model)
+{
+  struct slot *slot = slot_find(tier, model);
+  g_return_if_fail(slot != NULL && slot->pins < UINT32_MAX);
+  if (slot_evictable(slot))
+    account_evictable(tier, slot, -1);
+  slot->pins++;
+}
+
+void tier_unpin(struct tier *tier, uint32_t model)
+{
+  struct slot *slot = slot_find(tier, model);
+  g_return_if_fail(slot != NULL && slot->pins > 0);
+  slot->pins--;
+  if (!slot_evictable(slot))
+    return;
+  account_evictable(tier, slot, 1);
+  if (tier->used > tier->capacity)
+    room_make(tier, 0, 0, TRUE);
+}
+
+uint32_t tier_pins(const struct tier *tier, uint32_t model)
+{
+  const struct slot *slot = slot_find(tier, model);
+  return slot ? slot->pins : 0;
+}
+
+void tier_remove(struct tier *tier, uint32_t model)
+{
+  struct slot *slot = slot_find(tier, model);
+  g_return_if_fail(slot != NULL && slot->pins == 0);
+  slot_take_out(tier, slot);
+}
+
+gboolean tier_evict(struct tier *tier, uint32_t model, int64_t now_ns)
+{
+  struct slot *slot = slot_find(tier, model);
+  clock_advance(tier, now_ns);
+  if (!slot || !slot_evictable(slot))
+    return FALSE;
+  slot_evict(tier, slot, slot_value(tier, slot, tier->now_ns));
+  return TRUE;
+}
+
+void tier_set_capacity(struct tier *tier, uint64_t capacity_bytes, int64_t now_ns)
+{
+  clock_advance(tier, now_ns);
+  tier->capacity = capacity_bytes;
+  if (tier->used > tier->capacity)
+    room_make(tier, 0, 0, TRUE);
+}
+
+gboolean tier_hold(struct tier *tier, uint64_t bytes, int64_t now_ns)
+{
+  clock_advance(tier, now_ns);
+  if (!room_make(tier, bytes, 0, FALSE))
+    return FALSE;
+  tier->used += bytes;
+  tier->held += bytes;
+  return TRUE;
+}
+
+void tier_release(struct tier *tier, uint64_t bytes)
+{
+  g_return_if_fail(bytes <= tier->held);
+  tier->used -= bytes;
+  tier->held -= bytes;
+}
+
+uint64_t tier_used(const struct tier *tier)
+{
+  return tier->used;
+}
+
+uint64_t tier_held(const struct tier *tier)
+{
+  return tier->held;
+}
+
+uint64_t tier_capacity(const struct tier *tier)
+{
+  return tier->capacity;
+}
+
+uint32_t tier_count(const struct tier *tier)
+{
+  return tier->count;
+}
+
+uint32_t tier_victim(const struct tier *tier, int64_t now_ns)
+{
+  uint32_t best = NO_SLOT;
+  double least = 0;
+  for (uint32_t i = tier->oldest; i != NO_SLOT; i = tier->slot[i].next) {
+    if (!slot_evictable(&tier->slot[i]))
+      continue;
+    if (tier->policy->recency)
+      return tier->slot[i].entry.model;
+    double value = slot_value(tier, &tier->slot[i], now_ns);
+    if (best == NO_SLOT || value < least) {
+      best = i;
+      least = value;
+    }
+  }
+  return best == NO_SLOT ? UINT32_MAX : tier->slot[best].entry.model;
+}
+
+void tier_foreach(const struct tier *tier, void (*visit)(void *context, const struct tier_entry *entry),
+                  void *context)
+{
+  for (uint32_t i = tier->oldest; i != NO_SLOT; i = tier->slot[i].next)
+    visit(context, &tier->slot[i].entry);
+}

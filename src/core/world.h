@@ -1,0 +1,135 @@
+/* The seam: all that the core can do to the world and learn from it. Virtual or real time, the core never
+ * asks which.
+ *
+ * An actor is run to completion: one message, timer or completion at a time, on one thread; `now` is frozen
+ * meanwhile. Every operation (fetch, copy, compute) ends in exactly one completion, never from inside the
+ * call that began it. Until then the host blocks and GPU ranges that it names belong to the world; cancel is
+ * a request and changes nothing of that. An operation whose `after` failed or was cancelled ends as
+ * OP_FAILED. `after` may name an operation that has already ended well: it is then no constraint. Each actor
+ * has a world of its own (its address, its clock). */
+#ifndef DM_WORLD_H
+#define DM_WORLD_H
+
+#include "core/messages.h"
+#include "core/sharding.h"
+
+struct world;
+typedef uint64_t op_id;    /* 0 = none */
+typedef uint64_t timer_id; /* 0 = none */
+
+enum actor_kind { ACTOR_CLIENT, ACTOR_CONTROLLER, ACTOR_GPU_SERVER, ACTOR_MEMORY_SERVER };
+
+typedef uint32_t actor_id;
+#define ACTOR(kind, index) ((actor_id)(kind) << 24 | (uint32_t)(index))
+#define ACTOR_KIND(actor)  ((enum actor_kind)((actor) >> 24))
+#define ACTOR_INDEX(actor) ((actor)&0xffffff)
+
+/* Reads groups of a model into this server's host memory, over one stream a memory server (or from its own
+ * SSD), each in group order. Streams pause while more than window_bytes of what arrived waits for copies that
+ * name this fetch. */
+struct fetch_spec {
+  uint32_t model;
+  enum load_source source;       /* SOURCE_REMOTE or SOURCE_SSD */
+  const struct fetch_plan *plan; /* must live until the completion */
+  const uint32_t *server;        /* [plan->streams] memory server each stream reads from; copied */
+  uint32_t first_group;          /* earlier groups are here already */
+  gboolean sequential;           /* group after group, else all streams run ahead */
+  uint64_t window_bytes;         /* 0 = unbounded */
+  uint32_t gpu;                  /* for the records: local GPU it is for */
+  uint64_t request;              /* for the records: request that caused it */
+  uint64_t tag;
+};
+
+/* Moves bytes between host memory and a GPU. Copies of one lane run in order; those of different lanes of a
+ * GPU in the order in which they can begin. */
+struct copy_spec {
+  uint32_t gpu; /* of this server */
+  uint32_t lane;
+  uint32_t model, group; /* group: of the fetch named, and for the records */
+  uint64_t bytes;
+  gboolean to_host;
+  gboolean pageable; /* host memory that is not pinned (capability pageable) */
+  double extra_ns;   /* further host time of this copy: per-tensor costs */
+  op_id after_fetch; /* begins when `group` of that fetch is here; 0 = is here */
+  op_id after;       /* another copy of this GPU; 0 = none */
+  uint64_t request, tag;
+};
+
+/* Runs layers on a GPU. Operations of one stream run in order; streams of a GPU share it in space
+ * (capability). */
+struct compute_spec {
+  uint32_t gpu, stream;
+  uint32_t model, group; /* group NO_INDEX: a whole resident model */
+  double compute_ns;     /* nominal time of the layers, without overheads */
+  uint32_t layers;       /* launches */
+  gboolean loaded;       /* the group was loaded: its event is waited for (group_sync) */
+  op_id after;           /* the copy that brings the group; 0 = is here */
+  uint64_t request, tag;
+  /* Training: steps > 0 repeats the step; cancel then ends it at the next layer (layer_ns, [layers], scaled
+   * to compute_ns in all) or, with layer_ns NULL, at the end of the step. The completion tells the whole
+   * steps done. */
+  uint64_t steps;
+  const double *layer_ns;
+};
+
+enum op_status { OP_DONE, OP_FAILED, OP_CANCELLED };
+
+struct completion {
+  uint64_t tag;
+  enum op_status status;
+  uint64_t bytes; /* fetch: bytes that came */
+  uint64_t steps; /* training compute: whole steps done */
+};
+
+enum world_capability {
+  WORLD_SSD = 1 << 0,
+  WORLD_PAGEABLE = 1 << 1,
+  WORLD_SPACE_SHARING = 1 << 2,
+  WORLD_UNBOUNDED_MEMORY = 1 << 3,
+};
+
+struct world_ops {
+  int64_t (*now)(struct world *world);
+  timer_id (*timer)(struct world *world, int64_t delay_ns, uint64_t tag);
+  void (*timer_cancel)(struct world *world, timer_id timer);
+  void (*send)(struct world *world, actor_id to, const struct message *message);
+  op_id (*fetch)(struct world *world, const struct fetch_spec *spec);
+  op_id (*copy)(struct world *world, const struct copy_spec *spec);
+  op_id (*compute)(struct world *world, const struct compute_spec *spec);
+  void (*cancel)(struct world *world, op_id op);
+  /* Tells an onlooker; time and this server's numbers are filled in. Only call where world_records says so.
+   */
+  void (*record)(struct world *world, const struct record *record);
+  uint32_t capabilities; /* enum world_capability bits */
+};
+
+struct world {
+  const struct world_ops *ops;
+  gboolean records; /* somebody listens to records */
+};
+
+/* What an actor is to its world. */
+struct actor_ops {
+  void (*start)(void *actor);
+  void (*message)(void *actor, actor_id from, const struct message *message);
+  void (*timer)(void *actor, uint64_t tag);
+  void (*completion)(void *actor, const struct completion *completion);
+  void (*peer_lost)(void *actor, actor_id peer);
+};
+
+static inline int64_t world_now(struct world *world)
+{
+  return world->ops->now(world);
+}
+
+static inline void world_send(struct world *world, actor_id to, const struct message *message)
+{
+  world->ops->send(world, to, message);
+}
+
+static inline gboolean world_records(const struct world *world)
+{
+  return world->records;
+}
+
+#endif

@@ -1,0 +1,164 @@
+/* Figures: kinds, styles, and how a script becomes a file; see plot.h. */
+#include "harness/plot.h"
+#include "core/error.h"
+#include "harness/gnuplot.h"
+#include "harness/json_writer.h"
+#include "harness/nearest.h"
+#include "harness/plot_part.h"
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <math.h>
+#include <string.h>
+
+const struct plot_kind plot_kinds[] = {
+    {"latency-cdf", plot_latency_cdf},
+    {"throughput", plot_throughput},
+    {"utilisation", plot_utilisation},
+    {"found", plot_found},
+    {"queue", plot_queue},
+    {NULL, NULL},
+};
+
+struct output_format {
+  const char *extension, *terminal;
+};
+
+/* noenhanced: an underscore in a name is an underscore. */
+static const struct output_format formats[] = {
+    {".png", "pngcairo noenhanced size 1280,800 font 'Sans,14' linewidth 1.4 background '#ffffff'"},
+    {".svg", "svg noenhanced size 960,600 dynamic font 'Sans,13' linewidth 1.2 background '#ffffff'"},
+    {".pdf", "pdfcairo noenhanced size 8in,5in font 'Sans,12' linewidth 1.4 background '#ffffff'"},
+};
+
+struct style {
+  const char *system, *colour, *dash;
+};
+
+/* The palette of Okabe and Ito (2008). Bounds are dashed. */
+static const struct style styles[] = {
+    {"distmind", "#D55E00", "1"},     {"pipeswitch", "#0072B2", "1"},    {"mps", "#009E73", "1"},
+    {"ray", "#E69F00", "1"},          {"serverlessllm", "#CC79A7", "1"}, {"ideal", "#000000", "2"},
+    {"ideal-shared", "#777777", "4"},
+};
+
+static const char *const other_colours[] = {"#56B4E9", "#F0E442", "#8C510A", "#5E3C99", "#35978F"};
+
+const struct stored_run *plot_run(const struct plot *plot, guint index)
+{
+  return plot->runs->pdata[index];
+}
+
+char *plot_style(const char *system, guint index, const char *dash)
+{
+  for (size_t i = 0; i < G_N_ELEMENTS(styles); i++)
+    if (strcmp(styles[i].system, system) == 0)
+      return g_strdup_printf("lc rgb '%s' lw 2 dt %s", styles[i].colour, dash ? dash : styles[i].dash);
+  return g_strdup_printf("lc rgb '%s' lw 2 dt %s", other_colours[index % G_N_ELEMENTS(other_colours)],
+                         dash ? dash : "1");
+}
+
+void plot_number(GString *script, double value)
+{
+  char text[G_ASCII_DTOSTR_BUF_SIZE];
+  g_string_append(script, isfinite(value) ? real_format(value, text) : "NaN");
+}
+
+static const struct output_format *find_format(const char *path, GError **error)
+{
+  g_autofree char *lower = g_ascii_strdown(path, -1);
+  for (size_t i = 0; i < G_N_ELEMENTS(formats); i++)
+    if (g_str_has_suffix(lower, formats[i].extension))
+      return &formats[i];
+  input_error(error, path, 0, "expected a file name that ends in .png, .svg or .pdf");
+  return NULL;
+}
+
+static const struct plot_kind *find_kind(const char *name, GError **error)
+{
+  const char *names[G_N_ELEMENTS(plot_kinds)] = {NULL};
+  for (size_t i = 0; plot_kinds[i].name; i++) {
+    if (strcmp(plot_kinds[i].name, name) == 0)
+      return &plot_kinds[i];
+    names[i] = plot_kinds[i].name;
+  }
+  g_autofree char *known = g_strjoinv(", ", (char **)names);
+  input_error(error, NULL, 0, "unknown figure \"%s\", nearest is \"%s\"; known are %s", name,
+              nearest_word(name, names), known);
+  return NULL;
+}
+
+static gboolean any_notice(const struct plot *plot, const char *word)
+{
+  for (guint i = 0; i < plot->runs->len; i++)
+    if (strstr(plot_run(plot, i)->notices, word))
+      return TRUE;
+  return FALSE;
+}
+
+static void write_preamble(struct plot *plot, const struct output_format *format, const char *output)
+{
+  g_autofree char *quoted = gnuplot_quote(output);
+  g_autofree char *title = gnuplot_quote(plot_run(plot, 0)->experiment);
+  g_string_append_printf(
+      plot->script,
+      "set encoding utf8\nset terminal %s\nset output %s\nset title %s font ',17'\n"
+      "set key outside right top Left reverse samplen 3.6 spacing 1.25\n"
+      "set border 3 lc rgb '#555555'\nset tics nomirror out\nset grid lc rgb '#dddddd' lt 1 lw 0.6\n"
+      "set bmargin 4.5\n",
+      format->terminal, quoted, title);
+  if (any_notice(plot, "estimated"))
+    g_string_append(plot->script, "set label 'uses estimated profiles' at screen 0.99,0.025 right font ',11' "
+                                  "textcolor rgb '#555555'\n");
+}
+
+char *plot_script(struct store_reader *reader, const char *kind, const char *path, const char *output,
+                  GError **error)
+{
+  const struct plot_kind *chosen = find_kind(kind, error);
+  const struct output_format *format = chosen ? find_format(path, error) : NULL;
+  if (!format)
+    return NULL;
+  g_autoptr(GPtrArray) runs = store_runs(reader, error);
+  if (!runs)
+    return NULL;
+  if (runs->len == 0) {
+    input_error(error, store_path(reader), 0, "holds no run");
+    return NULL;
+  }
+  g_autoptr(GString) script = g_string_new(NULL);
+  struct plot plot = {.reader = reader, .runs = runs, .script = script};
+  write_preamble(&plot, format, output);
+  return chosen->write(&plot, error) ? g_strdup(script->str) : NULL;
+}
+
+/* gnuplot reports a file that it cannot write on its error stream only, with success: so the folder is tried
+ * first. */
+static gboolean try_output(const char *output, GError **error)
+{
+  FILE *file = g_fopen(output, "w");
+  if (!file)
+    return input_error(error, output, 0, "cannot write: %s", g_strerror(errno));
+  fclose(file);
+  return TRUE;
+}
+
+static gboolean keep_output(const char *output, const char *path, GError **error)
+{
+  GStatBuf info;
+  if (g_stat(output, &info) == 0 && info.st_size > 0 && g_rename(output, path) == 0)
+    return TRUE;
+  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: gnuplot wrote no figure", path);
+  return FALSE;
+}
+
+gboolean plot_write(struct store_reader *reader, const char *kind, const char *path, GError **error)
+{
+  g_autofree char *output = g_strconcat(path, ".partial", NULL);
+  g_autofree char *script = plot_script(reader, kind, path, output, error);
+  if (!script || !try_output(output, error))
+    return FALSE;
+  if (gnuplot_run(script, error) && keep_output(output, path, error))
+    return TRUE;
+  g_unlink(output);
+  return FALSE;
+}

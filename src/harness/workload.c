@@ -1,0 +1,465 @@
+/* The load generator; see workload.h. */
+#include "harness/workload.h"
+
+#include "core/error.h"
+#include "harness/arrivals.h"
+#include "harness/demand.h"
+#include "harness/model_map.h"
+#include "harness/trace.h"
+
+#define TIMER_ARRIVAL 1
+#define TIMER_PHASE   2
+#define TIMER_JOB     3
+#define TIMER_END     4
+
+/* A request in flight. Ids are consecutive, so they live in a ring. */
+struct flight {
+  int64_t arrival_ns;
+  uint32_t model, client;
+  gboolean open;
+};
+
+struct workload {
+  const struct setup *setup;
+  struct world *world;
+  workload_done done;
+  void *done_context;
+  int64_t start; /* of the run, on the client's clock */
+
+  struct arrivals *arrivals; /* open loop */
+  struct arrival next;
+  struct model_map *map; /* closed loop */
+  struct demand *demand; /* shifting */
+  uint32_t slots, clients;
+  uint8_t *waiting; /* [clients] its slot is not active */
+  gboolean open_loop, requests_over;
+  int64_t last_arrival;
+
+  struct trace_reader *jobs;
+  struct trace_row job;
+  gboolean jobs_over;
+
+  struct flight *ring;
+  uint64_t room, oldest, sent, ended;
+  double *slo_ns; /* [models] of a request with the profile's service time */
+  GError *error;
+  void (*finished)(void *context);
+  void *finished_context;
+};
+
+/* --- in flight
+ * ------------------------------------------------------------------------------------------------------*/
+
+static struct flight *flight(struct workload *w, uint64_t id)
+{
+  return &w->ring[id & (w->room - 1)];
+}
+
+static void ring_grow(struct workload *w)
+{
+  struct flight *ring = g_new0(struct flight, w->room * 2);
+  for (uint64_t id = w->oldest; id < w->sent; id++)
+    ring[id & (w->room * 2 - 1)] = *flight(w, id);
+  g_free(w->ring);
+  w->ring = ring;
+  w->room *= 2;
+}
+
+static int64_t now(const struct workload *w)
+{
+  return world_now(w->world) - w->start;
+}
+
+static void send(struct workload *w, int64_t arrival_ns, uint32_t model, uint32_t slot, uint32_t client,
+                 int64_t service_ns)
+{
+  if (w->sent - w->oldest == w->room)
+    ring_grow(w);
+  *flight(w, w->sent) =
+      (struct flight){.arrival_ns = arrival_ns, .model = model, .client = client, .open = TRUE};
+  struct message m = {.type = MESSAGE_REQUEST,
+                      .request = {.id = w->sent++, .model = model, .slot = slot, .service_ns = service_ns}};
+  w->last_arrival = arrival_ns;
+  world_send(w->world, ACTOR(ACTOR_CONTROLLER, 0), &m);
+}
+
+static void check_finished(struct workload *w)
+{
+  if (w->finished && (w->error || workload_finished(w))) {
+    void (*finished)(void *context) = w->finished;
+    w->finished = NULL;
+    finished(w->finished_context);
+  }
+}
+
+static void fail(struct workload *w)
+{
+  w->requests_over = w->jobs_over = TRUE;
+  check_finished(w);
+}
+
+/* --- open loop
+ * ------------------------------------------------------------------------------------------------------*/
+
+static void timer(struct workload *w, int64_t at_ns, uint64_t tag)
+{
+  w->world->ops->timer(w->world, max_i64(0, at_ns - now(w)), tag);
+}
+
+/* Sends what is due and sets the clock for the next. */
+static void open_loop(struct workload *w)
+{
+  int64_t due = now(w);
+  while (!w->requests_over && w->next.at_ns <= due) {
+    send(w, w->next.at_ns, w->next.model, NO_INDEX, NO_INDEX, w->next.service_ns);
+    int more = arrivals_next(w->arrivals, &w->next, &w->error);
+    w->requests_over = more <= 0;
+    if (more < 0)
+      fail(w);
+  }
+  if (!w->requests_over)
+    timer(w, w->next.at_ns, TIMER_ARRIVAL);
+}
+
+static void open_loop_start(struct workload *w)
+{
+  int more = arrivals_next(w->arrivals, &w->next, &w->error);
+  w->requests_over = more <= 0;
+  if (more < 0)
+    fail(w);
+  if (more > 0)
+    open_loop(w);
+}
+
+/* --- closed loop and shifting demand
+ * --------------------------------------------------------------------------------*/
+
+static gboolean past_end(const struct workload *w)
+{
+  return w->requests_over || now(w) >= w->setup->experiment->duration_ns;
+}
+
+static void client_go(struct workload *w, uint32_t client)
+{
+  int64_t until, at = now(w);
+  if (past_end(w))
+    return;
+  if (!w->demand) {
+    send(w, at, model_map_draw(w->map), NO_INDEX, client, 0);
+    return;
+  }
+  uint32_t slot = client % w->slots;
+  w->waiting[client] = slot >= demand_active(w->demand, at, &until);
+  if (!w->waiting[client])
+    send(w, at, demand_model(w->demand, slot, at), slot, client, 0);
+}
+
+static void phase(struct workload *w)
+{
+  int64_t until;
+  demand_active(w->demand, now(w), &until);
+  for (uint32_t c = 0; c < w->clients; c++)
+    if (w->waiting[c])
+      client_go(w, c);
+  if (until != TIME_NEVER && until < w->setup->experiment->duration_ns)
+    timer(w, until, TIMER_PHASE);
+}
+
+static void closed_loop_start(struct workload *w)
+{
+  timer(w, w->setup->experiment->duration_ns, TIMER_END);
+  if (w->demand) {
+    for (uint32_t c = 0; c < w->clients; c++)
+      w->waiting[c] = TRUE;
+    phase(w);
+    return;
+  }
+  for (uint32_t c = 0; c < w->clients; c++)
+    client_go(w, c);
+}
+
+/* --- training jobs
+ * --------------------------------------------------------------------------------------------------*/
+
+static void next_job(struct workload *w)
+{
+  int more = trace_next(w->jobs, &w->job, &w->error);
+  w->jobs_over = more <= 0;
+  if (more > 0)
+    timer(w, w->job.arrival_ns, TIMER_JOB);
+  else if (more < 0)
+    fail(w);
+  else
+    check_finished(w);
+}
+
+static void submit_job(struct workload *w)
+{
+  struct message m = {.type = MESSAGE_JOB,
+                      .job = {.gpus_milli = (uint32_t)(MIN(w->job.gpus, 1e6) * 1000 + 0.5),
+                              .duration_ns = max_i64(0, w->job.duration_ns)}};
+  world_send(w->world, ACTOR(ACTOR_CONTROLLER, 0), &m);
+  next_job(w);
+}
+
+static gboolean jobs_open(struct workload *w, GError **error)
+{
+  const struct experiment *e = w->setup->experiment;
+  w->jobs_over = e->train_trace == NULL;
+  if (w->jobs_over)
+    return TRUE;
+  struct trace_options options = {.format = e->train_trace_format, .seed = e->seed};
+  w->jobs = trace_open(e->train_trace, &options, error);
+  if (!w->jobs)
+    return FALSE;
+  return trace_kind(w->jobs) == TRACE_JOBS ||
+         input_error(error, e->train_trace, 0, "expected a trace of training jobs, found one of %s",
+                     trace_kind(w->jobs) == TRACE_REQUESTS ? "requests: name it in [workload]" : "nodes");
+}
+
+/* --- answers
+ * --------------------------------------------------------------------------------------------------------*/
+
+/* Control latency of one hop: what the answer took beyond the durations that it tells, over its four hops. */
+static void fill_times(struct request_row *row, const struct message_answer *m)
+{
+  row->dispatch_ns = row->start_ns = -1;
+  if (m->queued_ns < 0)
+    return;
+  int64_t known = m->queued_ns + max_i64(0, m->waited_ns) + max_i64(0, m->executed_ns);
+  int64_t hop = (row->end_ns - row->arrival_ns - known) / 4;
+  row->dispatch_ns = row->arrival_ns + hop + m->queued_ns;
+  if (m->waited_ns >= 0 && m->executed_ns >= 0)
+    row->start_ns = row->dispatch_ns + hop + m->waited_ns;
+}
+
+static void end_request(struct workload *w, uint64_t id, const struct request_row *row)
+{
+  flight(w, id)->open = FALSE;
+  w->ended++;
+  while (w->oldest < w->sent && !flight(w, w->oldest)->open)
+    w->oldest++;
+  w->done(w->done_context, row);
+}
+
+static void answered(struct workload *w, const struct message_answer *m)
+{
+  if (m->id < w->oldest || m->id >= w->sent || !flight(w, m->id)->open)
+    return; /* a second answer counts for nothing */
+  const struct flight *f = flight(w, m->id);
+  uint32_t client = f->client;
+  struct request_row row = {.id = m->id,
+                            .model = f->model,
+                            .gpu = m->gpu,
+                            .arrival_ns = f->arrival_ns,
+                            .end_ns = now(w),
+                            .outcome = (enum outcome)m->outcome,
+                            .found = (enum found)m->found};
+  fill_times(&row, m);
+  row.slo_met =
+      row.outcome == OUTCOME_COMPLETED && (double)(row.end_ns - row.arrival_ns) <= w->slo_ns[row.model];
+  end_request(w, m->id, &row);
+  if (client != NO_INDEX)
+    client_go(w, client);
+  check_finished(w);
+}
+
+void workload_interrupt(struct workload *w)
+{
+  w->requests_over = w->jobs_over = TRUE;
+  for (uint64_t id = w->oldest; id < w->sent; id++) {
+    const struct flight *f = flight(w, id);
+    struct request_row row = {.id = id,
+                              .model = f->model,
+                              .gpu = NO_INDEX,
+                              .arrival_ns = f->arrival_ns,
+                              .dispatch_ns = -1,
+                              .start_ns = -1,
+                              .end_ns = now(w),
+                              .outcome = OUTCOME_INTERRUPTED};
+    if (f->open)
+      end_request(w, id, &row);
+  }
+}
+
+/* --- the actor
+ * ------------------------------------------------------------------------------------------------------*/
+
+static void workload_start(void *actor)
+{
+  struct workload *w = actor;
+  w->start = world_now(w->world);
+  if (w->jobs)
+    next_job(w);
+  if (w->open_loop)
+    open_loop_start(w);
+  else
+    closed_loop_start(w);
+  check_finished(w);
+}
+
+static void workload_message(void *actor, actor_id from, const struct message *m)
+{
+  (void)from;
+  if (m->type == MESSAGE_ANSWER)
+    answered(actor, &m->answer);
+}
+
+static void workload_timer(void *actor, uint64_t tag)
+{
+  struct workload *w = actor;
+  switch (tag) {
+  case TIMER_ARRIVAL:
+    open_loop(w);
+    break;
+  case TIMER_PHASE:
+    phase(w);
+    break;
+  case TIMER_JOB:
+    submit_job(w);
+    break;
+  case TIMER_END:
+    w->requests_over = TRUE;
+    break;
+  }
+  check_finished(w);
+}
+
+static void workload_completion(void *actor, const struct completion *completion)
+{
+  (void)actor; /* the client begins no operation */
+  (void)completion;
+}
+
+static void workload_peer_lost(void *actor, actor_id peer)
+{
+  (void)peer; /* without a controller no answer will come */
+  workload_interrupt(actor);
+  check_finished(actor);
+}
+
+const struct actor_ops workload_actor = {
+    .start = workload_start,
+    .message = workload_message,
+    .timer = workload_timer,
+    .completion = workload_completion,
+    .peer_lost = workload_peer_lost,
+};
+
+/* --- birth and sight
+ * ------------------------------------------------------------------------------------------------*/
+
+static void slo_init(struct workload *w)
+{
+  const struct experiment *e = w->setup->experiment;
+  const struct catalog *catalog = w->setup->catalog;
+  w->slo_ns = g_new(double, catalog_models(catalog));
+  for (uint32_t m = 0; m < catalog_models(catalog); m++) {
+    const struct model *model = &g_array_index(catalog->models, struct model, m);
+    double warm = resident_ns(w->setup->plans, model->profile, 0);
+    w->slo_ns[m] = e->slo_ns > 0 ? (double)e->slo_ns : e->slo_multiple * warm;
+  }
+}
+
+static gboolean source_init(struct workload *w, GError **error)
+{
+  const struct experiment *e = w->setup->experiment;
+  const struct config *config = &w->setup->config;
+  w->open_loop =
+      e->workload == WORKLOAD_TRACE || e->workload == WORKLOAD_POISSON || e->workload == WORKLOAD_GAMMA;
+  if (w->open_loop) {
+    w->arrivals = arrivals_new(w->setup, error);
+    return w->arrivals != NULL;
+  }
+  const struct server_config *last = &config->server[config->servers_at_start - 1];
+  w->slots = last->first_gpu + last->gpus;
+  w->clients = e->outstanding ? e->outstanding : w->slots;
+  w->waiting = g_new0(uint8_t, w->clients);
+  if (e->workload == WORKLOAD_SHIFTING)
+    w->demand = demand_new(w->setup, w->slots);
+  else
+    w->map = model_map_new(w->setup);
+  return TRUE;
+}
+
+struct workload *workload_new(const struct setup *setup, struct world *world, workload_done done,
+                              void *context, GError **error)
+{
+  struct workload *w = g_new0(struct workload, 1);
+  w->setup = setup;
+  w->world = world;
+  w->done = done;
+  w->done_context = context;
+  w->room = 1024;
+  w->ring = g_new0(struct flight, w->room);
+  slo_init(w);
+  if (!jobs_open(w, error) || !source_init(w, error)) {
+    workload_free(w);
+    return NULL;
+  }
+  return w;
+}
+
+void workload_free(struct workload *w)
+{
+  if (!w)
+    return;
+  arrivals_free(w->arrivals);
+  model_map_free(w->map);
+  demand_free(w->demand);
+  if (w->jobs)
+    trace_close(w->jobs);
+  g_clear_error(&w->error);
+  g_free(w->waiting);
+  g_free(w->ring);
+  g_free(w->slo_ns);
+  g_free(w);
+}
+
+int64_t workload_span_ns(const struct workload *w)
+{
+  int64_t span = w->open_loop ? arrivals_span_ns(w->arrivals) : w->setup->experiment->duration_ns;
+  return span < 0 && w->requests_over ? w->last_arrival : span;
+}
+
+gboolean workload_sent_all(const struct workload *w)
+{
+  return w->requests_over && w->jobs_over;
+}
+
+gboolean workload_finished(const struct workload *w)
+{
+  return workload_sent_all(w) && w->ended == w->sent;
+}
+
+uint64_t workload_sent(const struct workload *w)
+{
+  return w->sent;
+}
+
+uint64_t workload_ended(const struct workload *w)
+{
+  return w->ended;
+}
+
+const GError *workload_error(const struct workload *w)
+{
+  return w->error;
+}
+
+void workload_on_finished(struct workload *w, void (*finished)(void *context), void *context)
+{
+  w->finished = finished;
+  w->finished_context = context;
+}
+
+GPtrArray *workload_notices(const struct workload *w)
+{
+  GPtrArray *lines = w->arrivals ? arrivals_notices(w->arrivals) : g_ptr_array_new_with_free_func(g_free);
+  if (w->jobs) {
+    g_autoptr(GPtrArray) trace = trace_notices(w->jobs);
+    for (uint32_t i = 0; i < trace->len; i++)
+      g_ptr_array_add(lines, g_strdup(trace->pdata[i]));
+  }
+  return lines;
+}
