@@ -44,7 +44,7 @@ count_reports() {
   [ "$2" -gt 0 ] || failed=$((failed + 1))
 }
 
-describe() { printf '%-24s %4d passed, %d failed, %d skipped  %6.1f s\n' "$@"; }
+describe() { printf '%-34s %4d passed, %d failed, %d skipped  %6.1f s\n' "$@"; }
 seconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { print to - from }'; }
 
 run_criterion() {
@@ -108,7 +108,7 @@ count_fuzz() {
       ok=2
     fi
   fi
-  printf '%-24s %4d passed, %d failed, 0 skipped  %s\n' "$name" $ok $((2 - ok)) "$line"
+  printf '%-34s %4d passed, %d failed, 0 skipped  %s\n' "$name" $ok $((2 - ok)) "$line"
   passed=$((passed + ok)) failed=$((failed + 2 - ok))
   [ $ok -eq 2 ] || { echo "  $name ended with status $status"; tail -n 30 "$logs/$name.log" | sed 's/^/  /'; }
   count_reports "$name" $((2 - ok))
