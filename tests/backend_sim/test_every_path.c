@@ -95,7 +95,7 @@ static void check_distmind(uint32_t g, enum sharding_kind sharding, gboolean seq
   small_world_free(w);
 }
 
-Test(closed_form, distmind_in_every_grouping_sharding_and_order)
+Test(every_path, distmind_in_every_grouping_sharding_and_order)
 {
   for (uint32_t g = 0; g < G_N_ELEMENTS(groupings); g++)
     for (int sharding = SHARDING_PER_APP; sharding <= SHARDING_HYBRID; sharding++)
@@ -128,7 +128,7 @@ static void check_local(const char *system, uint32_t g, gboolean costs)
   small_world_free(w);
 }
 
-Test(closed_form, pipeswitch_from_host_and_serverlessllm_from_ssd)
+Test(every_path, pipeswitch_from_host_and_serverlessllm_from_ssd)
 {
   for (uint32_t g = 0; g < G_N_ELEMENTS(groupings); g++)
     for (int costs = 0; costs < 2; costs++) {
@@ -137,7 +137,7 @@ Test(closed_form, pipeswitch_from_host_and_serverlessllm_from_ssd)
     }
 }
 
-Test(closed_form, ideal_computes_alone)
+Test(every_path, ideal_computes_alone)
 {
   struct small_world *w = small_world_new("ideal");
   overheads(w);
@@ -150,7 +150,7 @@ Test(closed_form, ideal_computes_alone)
 
 /* Copy back, copy, tensors, proxy; nothing overlaps. Two nanoseconds: its stages begin at completions, which
  * are whole. */
-Test(closed_form, ray_stops_and_goes)
+Test(every_path, ray_stops_and_goes)
 {
   struct small_world *w = small_world_new("ray");
   const struct hardware *hw = &w->config.hardware[0];
@@ -171,7 +171,7 @@ Test(closed_form, ray_stops_and_goes)
   small_world_free(w);
 }
 
-Test(closed_form, mps_starts_a_process)
+Test(every_path, mps_starts_a_process)
 {
   struct small_world *w = small_world_new("mps");
   struct hardware *hw = &w->config.hardware[0];
