@@ -1,13 +1,22 @@
-/* Uncontended rates and overheads of a load path; see grouping.h for the latency that follows from them. */
+/* Cost: the load path between two machines, at rates that nobody else uses.
+ *
+ * What groupings are made for and what balancers predict from when no link use was reported. Where each
+ * overhead acts is the formula of grouping_latency_ns. */
 #ifndef DM_COST_H
 #define DM_COST_H
 
+#include "core/hardware.h"
 #include "core/sharding.h"
 
-/* remote: hybrid and vertical read from all servers at once, min(GPU NIC, servers x memory NIC); per-app from one,
- * min(GPU NIC, memory NIC); horizontal from all at once in parallel order, from one in sequential order.
- * ssd: the SSD's rate; host: no network stage. A rate of 0 is infinitely fast. */
-struct load_path cost_load_path(const struct hardware *gpu, const struct hardware *memory, uint32_t memory_servers,
-                                enum sharding_kind sharding, gboolean sequential, enum load_source source);
+/* Path of a load to a GPU of `gpu` from `source`. Network rate, for SOURCE_REMOTE: bytes per second at which
+ * one load arrives when the streams of all memory servers that it reads from run at once, hybrid, vertical,
+ * horizontal: min(nic, memory_servers x memory_nic);   per-app: min(nic, memory_nic); sequential: one group
+ * after the other, so horizontal, whose groups lie on one server each, has min(nic, memory_nic). (vertical's
+ * ranges are larger than groups, so a single group may arrive slower than that; the whole model does not.)
+ * SOURCE_SSD: the SSD's rate, no network overheads. SOURCE_HOST: no network stage. A rate of 0 is infinitely
+ * fast. memory may be NULL unless source is SOURCE_REMOTE. */
+struct load_path cost_load_path(const struct hardware *gpu, const struct hardware *memory,
+                                uint32_t memory_servers, enum sharding_kind sharding, gboolean sequential,
+                                enum load_source source);
 
 #endif

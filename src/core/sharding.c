@@ -1,7 +1,8 @@
-/* Placements of model images over memory servers, and what loads read of them; see sharding.h. */
+/* Placements of model images on memory servers and the fetch plans cut along them; see sharding.h. */
+#include "core/sharding.h"
+
 #include <string.h>
 #include "core/error.h"
-#include "core/sharding.h"
 
 static const char *const names[] = {
     [SHARDING_PER_APP] = "per-app",
@@ -12,12 +13,14 @@ static const char *const names[] = {
 
 gboolean sharding_parse(const char *text, enum sharding_kind *kind, GError **error)
 {
-  for (guint i = 0; i < G_N_ELEMENTS(names); i++)
-    if (strcmp(text, names[i]) == 0) {
+  for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+    if (strcmp(names[i], text) == 0) {
       *kind = (enum sharding_kind)i;
       return TRUE;
     }
-  return input_error(error, NULL, 0, "expected per-app, horizontal, vertical or hybrid, found '%s'", text);
+  }
+  return input_error(error, NULL, 0,
+                     "expected a sharding (per-app, horizontal, vertical or hybrid), found '%s'", text);
 }
 
 const char *sharding_name(enum sharding_kind kind)
@@ -25,48 +28,43 @@ const char *sharding_name(enum sharding_kind kind)
   return names[kind];
 }
 
-static void add_extent(GArray *extents, uint64_t offset, uint64_t length, uint32_t slot)
+/* Appends a range at the end of the image; one that continues the last extent's server extends it. */
+static void extents_append(GArray *extents, uint64_t length, uint32_t slot)
 {
-  struct extent extent = {.offset = offset, .length = length, .slot = slot};
-  if (length > 0)
-    g_array_append_val(extents, extent);
+  struct extent *last = extents->len ? &g_array_index(extents, struct extent, extents->len - 1) : NULL;
+  struct extent next = {.offset = last ? last->offset + last->length : 0, .length = length, .slot = slot};
+  if (length == 0)
+    return;
+  if (last && last->slot == slot)
+    last->length += length;
+  else
+    g_array_append_val(extents, next);
 }
 
-/* Cuts [offset, offset + length) evenly over the slots; the remainder's bytes go to the lowest. */
-static void cut_evenly(GArray *extents, uint64_t offset, uint64_t length, uint32_t slots)
+/* Appends a range cut evenly over all slots; the remainder's bytes go to the lowest ones. */
+static void extents_append_even(GArray *extents, uint64_t length, uint32_t slots)
 {
-  uint64_t part = length / slots, more = length % slots;
-  for (uint32_t slot = 0; slot < slots; slot++) {
-    uint64_t bytes = part + (slot < more);
-    add_extent(extents, offset, bytes, slot);
-    offset += bytes;
-  }
-}
-
-static uint64_t image_bytes(const struct grouping *grouping)
-{
-  uint64_t bytes = 0;
-  for (uint32_t j = 0; j < grouping->groups; j++)
-    bytes += grouping->bytes[j];
-  return bytes;
+  for (uint32_t slot = 0; slot < slots; slot++)
+    extents_append(extents, length / slots + (slot < length % slots), slot);
 }
 
 struct placement *placement_new(enum sharding_kind kind, const struct grouping *home, uint32_t slots,
                                 uint32_t rotation)
 {
+  g_return_val_if_fail(slots > 0, NULL);
   GArray *extents = g_array_new(FALSE, FALSE, sizeof(struct extent));
-  uint64_t offset = 0;
+  uint64_t total = 0;
+  for (uint32_t j = 0; j < home->groups; j++) {
+    total += home->bytes[j];
+    if (kind == SHARDING_HORIZONTAL)
+      extents_append(extents, home->bytes[j], j % slots);
+    else if (kind == SHARDING_HYBRID)
+      extents_append_even(extents, home->bytes[j], slots);
+  }
   if (kind == SHARDING_PER_APP)
-    add_extent(extents, 0, image_bytes(home), rotation % slots);
+    extents_append(extents, total, rotation % slots);
   else if (kind == SHARDING_VERTICAL)
-    cut_evenly(extents, 0, image_bytes(home), slots);
-  else
-    for (uint32_t j = 0; j < home->groups; offset += home->bytes[j++]) {
-      if (kind == SHARDING_HYBRID)
-        cut_evenly(extents, offset, home->bytes[j], slots);
-      else
-        add_extent(extents, offset, home->bytes[j], j % slots);
-    }
+    extents_append_even(extents, total, slots);
   struct placement *placement = g_new0(struct placement, 1);
   placement->slots = slots;
   placement->extents = extents->len;
@@ -91,44 +89,47 @@ uint64_t placement_slot_bytes(const struct placement *placement, uint32_t slot)
   return bytes;
 }
 
-/* Streams are the slots that hold anything, in order of slot. stream_of[slot] receives the stream. */
-static uint32_t number_streams(const struct placement *placement, uint32_t *stream_of, uint32_t *slot)
+/* Names the plan's streams: the slots that hold anything, lowest first. Returns the stream of each slot; free
+ * it. */
+static uint32_t *streams_number(struct fetch_plan *plan, const struct placement *placement)
 {
-  uint32_t streams = 0;
-  for (uint32_t s = 0; s < placement->slots; s++)
-    if (placement_slot_bytes(placement, s) > 0) {
-      slot[streams] = s;
-      stream_of[s] = streams++;
-    }
-  return streams;
+  uint32_t *stream_of = g_new0(uint32_t, placement->slots);
+  for (uint32_t i = 0; i < placement->extents; i++)
+    stream_of[placement->extent[i].slot] = 1;
+  plan->slot = g_new(uint32_t, placement->slots);
+  for (uint32_t slot = 0; slot < placement->slots; slot++) {
+    if (!stream_of[slot])
+      continue;
+    stream_of[slot] = plan->streams;
+    plan->slot[plan->streams++] = slot;
+  }
+  return stream_of;
 }
 
 struct fetch_plan *fetch_plan_new(const struct placement *placement, const struct grouping *grouping)
 {
   struct fetch_plan *plan = g_new0(struct fetch_plan, 1);
-  g_autofree uint32_t *stream_of = g_new0(uint32_t, placement->slots);
+  g_autofree uint32_t *stream_of = streams_number(plan, placement);
+  uint32_t extent = 0;
+  uint64_t taken = 0; /* bytes of the current extent that earlier groups took */
   plan->groups = grouping->groups;
-  plan->slot = g_new0(uint32_t, placement->slots);
-  plan->streams = number_streams(placement, stream_of, plan->slot);
-  plan->bytes = g_new0(uint64_t, MAX(1, (size_t)plan->groups * plan->streams));
+  plan->bytes = g_new0(uint64_t, (size_t)plan->groups * plan->streams);
   plan->group_bytes = g_new0(uint64_t, plan->groups);
-  uint64_t offset = 0;
-  uint32_t first = 0; /* extents before it end before the group */
-  for (uint32_t j = 0; j < grouping->groups; j++) {
-    uint64_t end = offset + grouping->bytes[j];
-    for (uint32_t i = first; i < placement->extents && placement->extent[i].offset < end; i++) {
-      const struct extent *extent = &placement->extent[i];
-      uint64_t last = extent->offset + extent->length;
-      if (last <= offset) {
-        first = i + 1;
-        continue;
+  for (uint32_t j = 0; j < plan->groups; j++) {
+    uint64_t wanted = grouping->bytes[j];
+    while (wanted && extent < placement->extents) {
+      const struct extent *from = &placement->extent[extent];
+      uint64_t part = MIN(wanted, from->length - taken);
+      plan->bytes[(size_t)j * plan->streams + stream_of[from->slot]] += part;
+      plan->group_bytes[j] += part;
+      wanted -= part;
+      taken += part;
+      if (taken == from->length) {
+        taken = 0;
+        extent++;
       }
-      plan->bytes[(size_t)j * plan->streams + stream_of[extent->slot]] +=
-          MIN(last, end) - MAX(extent->offset, offset);
     }
-    plan->group_bytes[j] = grouping->bytes[j];
-    plan->total_bytes += grouping->bytes[j];
-    offset = end;
+    plan->total_bytes += plan->group_bytes[j];
   }
   return plan;
 }

@@ -1,8 +1,8 @@
 /* Sharding: where the bytes of a model's image lie in the memory pool.
  *
- * The image is the concatenation of the layers' parameters. A placement says which memory server holds which byte
- * range; a fetch plan cuts each group along it. Memory servers are named by dense slots 0..M-1 of the placement's
- * server list; copies r = 1..replicas-1 put slot s on server slot (s + r) mod M. */
+ * The image is the concatenation of the layers' parameters. A placement says which memory server holds which
+ * byte range; a fetch plan cuts each group along it. Memory servers are named by dense slots 0..M-1 of the
+ * placement's server list; copies r = 1..replicas-1 put slot s on server slot (s + r) mod M. */
 #ifndef DM_SHARDING_H
 #define DM_SHARDING_H
 
@@ -30,9 +30,11 @@ struct placement {
   struct extent *extent;
 };
 
-/* Placement over `slots` servers of a model cut as `home` (the grouping that shard boundaries follow). rotation spreads
- * per-app models: slot rotation mod slots. A byte remainder of an even cut goes to the lowest slots. */
-struct placement *placement_new(enum sharding_kind kind, const struct grouping *home, uint32_t slots, uint32_t rotation);
+/* Placement over `slots` servers of a model cut as `home` (the grouping that shard boundaries follow).
+ * rotation spreads per-app models: slot rotation mod slots. A byte remainder of an even cut goes to the
+ * lowest slots. */
+struct placement *placement_new(enum sharding_kind kind, const struct grouping *home, uint32_t slots,
+                                uint32_t rotation);
 void placement_free(struct placement *placement);
 /* Bytes that slot holds of one copy. */
 uint64_t placement_slot_bytes(const struct placement *placement, uint32_t slot);

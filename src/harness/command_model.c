@@ -1,0 +1,255 @@
+/* `model show`: how a profile is cut into groups on a hardware, when each group passes each stage, and the
+ * latency that follows: what the pipeline does, without running anything. */
+#include <string.h>
+
+#include "core/cost.h"
+#include "core/error.h"
+#include "harness/command.h"
+#include "harness/json_writer.h"
+#include "harness/profile_file.h"
+#include "harness/resolve.h"
+#include "harness/table.h"
+
+typedef struct profile Profile; /* for g_autoptr */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Profile, profile_free)
+typedef struct grouping Grouping;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Grouping, grouping_free)
+
+struct model_arguments {
+  char *grouping, *hardware, *memory_hardware, *source;
+  gint memory_servers;
+  gboolean json;
+};
+
+/* One source's prediction. */
+struct prediction {
+  const char *source;
+  struct load_path path;
+  struct grouping *grouping;
+  double (*stages)[3];
+  double latency_ns, bound_ns;
+};
+
+/* No schedule is shorter than the longest stage alone. */
+static double stage_bound(const struct grouping *grouping, const struct load_path *path)
+{
+  double net = path->remote ? path->net_stream_ns : 0, pcie = 0, compute = 0;
+  for (uint32_t j = 0; j < grouping->groups; j++) {
+    uint32_t layers = grouping->first_layer[j + 1] - grouping->first_layer[j];
+    net += path->remote ? path->net_group_ns + transfer_ns(grouping->bytes[j], path->net_bytes_s) : 0;
+    pcie += path->pcie_transfer_ns + transfer_ns(grouping->bytes[j], path->pcie_bytes_s);
+    compute += path->group_sync_ns + grouping->compute_ns[j] + path->launch_ns * layers;
+  }
+  return MAX(net, MAX(pcie, compute));
+}
+
+static void predict(struct prediction *p, const struct profile *profile, const struct grouping_policy *policy,
+                    const struct load_path *path, const char *source)
+{
+  p->source = source;
+  p->path = *path;
+  p->grouping = grouping_new(profile, 0, policy, path);
+  p->stages = g_malloc_n(p->grouping->groups, sizeof *p->stages);
+  p->latency_ns = grouping_latency_ns(p->grouping, path, p->stages);
+  p->bound_ns = stage_bound(p->grouping, path);
+}
+
+static void prediction_clear(struct prediction *p)
+{
+  if (p->grouping)
+    grouping_free(p->grouping);
+  g_free(p->stages);
+}
+
+/* --- output
+ * ---------------------------------------------------------------------------------------------------------*/
+
+static void print_groups(const struct prediction *p)
+{
+  static const char *const heads[] = {"group", "layers", "bytes", "net ms", "pcie ms", "compute ms"};
+  g_autoptr(Table) table = table_new(G_N_ELEMENTS(heads), 0);
+  for (size_t i = 0; i < G_N_ELEMENTS(heads); i++)
+    table_cell(table, g_strdup(heads[i]), FALSE);
+  const struct grouping *g = p->grouping;
+  for (uint32_t j = 0; j < g->groups; j++) {
+    table_cell(table, g_strdup_printf("%u", j), FALSE);
+    table_cell(table, g_strdup_printf("%u", g->first_layer[j + 1] - g->first_layer[j]), FALSE);
+    table_cell(table, g_strdup_printf("%" G_GUINT64_FORMAT, g->bytes[j]), FALSE);
+    for (int stage = 0; stage < 3; stage++)
+      table_cell(table, g_strdup_printf("%.3f", p->stages[j][stage] / 1e6), FALSE);
+  }
+  table_print(table, stdout, FALSE);
+}
+
+static void print_prediction(const struct prediction *p, double resident)
+{
+  printf("from %s: %u groups, predicted latency %.3f ms, lower bound (longest stage) %.3f ms, resident %.3f "
+         "ms\n\n",
+         strcmp(p->source, "host") == 0 ? "the host cache" : "the memory pool", p->grouping->groups,
+         p->latency_ns / 1e6, p->bound_ns / 1e6, resident / 1e6);
+  print_groups(p);
+  printf("\n");
+}
+
+static void write_groups(struct json_writer *json, const struct prediction *p)
+{
+  const struct grouping *g = p->grouping;
+  json_array_open(json);
+  for (uint32_t j = 0; j < g->groups; j++) {
+    json_object_open(json);
+    json_key(json, "layers");
+    json_integer(json, g->first_layer[j + 1] - g->first_layer[j]);
+    json_key(json, "bytes");
+    json_integer(json, g->bytes[j]);
+    static const char *const keys[] = {"net_ms", "pcie_ms", "compute_ms"};
+    for (int stage = 0; stage < 3; stage++) {
+      json_key(json, keys[stage]);
+      json_real(json, p->stages[j][stage] / 1e6);
+    }
+    json_object_close(json);
+  }
+  json_array_close(json);
+}
+
+static void print_json(const struct prediction *p, uint32_t count, const struct profile *profile,
+                       double resident)
+{
+  g_autoptr(JsonWriter) json = json_writer_new();
+  json_object_open(json);
+  json_key(json, "model");
+  json_string(json, profile->name);
+  json_key(json, "param_bytes");
+  json_integer(json, profile->param_bytes);
+  json_key(json, "resident_ms");
+  json_real(json, resident / 1e6);
+  json_key(json, "sources");
+  json_array_open(json);
+  for (uint32_t i = 0; i < count; i++) {
+    json_object_open(json);
+    json_key(json, "source");
+    json_string(json, p[i].source);
+    json_key(json, "latency_ms");
+    json_real(json, p[i].latency_ns / 1e6);
+    json_key(json, "bound_ms");
+    json_real(json, p[i].bound_ns / 1e6);
+    json_key(json, "groups");
+    write_groups(json, &p[i]);
+    json_object_close(json);
+  }
+  json_array_close(json);
+  json_object_close(json);
+  g_autofree char *text = json_writer_text(json);
+  printf("%s\n", g_strchomp(text));
+}
+
+/* --- the command
+ * ----------------------------------------------------------------------------------------------------*/
+
+static struct profile *read_profile(const char *name, const struct hardware *hardware, GError **error)
+{
+  g_autofree char *leaf = g_strdup_printf("%s/%s.csv", hardware->gpu, name);
+  g_autofree char *path = resolve_shipped("profiles", leaf, NULL);
+  if (!path) {
+    input_error(error, NULL, 0, "no profile \"%s\" for GPU \"%s\" (experiments/profiles/%s)", name,
+                hardware->gpu, leaf);
+    return NULL;
+  }
+  g_autofree char *folder = g_path_get_dirname(path);
+  g_autoptr(Profile) profile = profile_load(folder, name, error);
+  if (!profile)
+    return NULL;
+  profile_scale(profile, 0, profile->timing[0].warm_ns * hardware->compute_scale);
+  return g_steal_pointer(&profile);
+}
+
+static gboolean check_arguments(const struct model_arguments *a, GError **error)
+{
+  if (a->memory_servers < 1 || a->memory_servers > 64)
+    return input_error(error, NULL, 0, "--memory-servers: expected 1 to 64, found %d", a->memory_servers);
+  if (a->source && strcmp(a->source, "remote") != 0 && strcmp(a->source, "host") != 0)
+    return input_error(error, NULL, 0, "--source: expected remote or host, found '%s'", a->source);
+  return TRUE;
+}
+
+static gboolean show(const struct model_arguments *a, const char *name, GError **error)
+{
+  struct hardware gpu, memory;
+  struct grouping_policy policy;
+  const char *hardware = a->hardware ? a->hardware : "p3dn";
+  if (!check_arguments(a, error) ||
+      !grouping_policy_parse(a->grouping ? a->grouping : "optimal", &policy, error) ||
+      !hardware_load(hardware, NULL, &gpu, error) ||
+      !hardware_load(a->memory_hardware ? a->memory_hardware : hardware, NULL, &memory, error))
+    return FALSE;
+  g_autoptr(Profile) profile = read_profile(name, &gpu, error);
+  if (!profile)
+    return FALSE;
+  struct prediction p[2] = {0};
+  uint32_t count = 0;
+  for (int source = SOURCE_HOST; source <= SOURCE_REMOTE; source++) {
+    const char *text = source == SOURCE_HOST ? "host" : "remote";
+    struct load_path path = cost_load_path(&gpu, &memory, (uint32_t)a->memory_servers, SHARDING_HYBRID, FALSE,
+                                           (enum load_source)source);
+    if (!a->source || strcmp(a->source, text) == 0)
+      predict(&p[count++], profile, &policy, &path, text);
+  }
+  double resident = grouping_resident_ns(p[0].grouping, gpu.launch_ns);
+  if (a->json) {
+    print_json(p, count, profile, resident);
+  } else {
+    printf("%s on %s (%s), %" G_GUINT64_FORMAT " bytes, %u layers%s\n", profile->name, gpu.name, gpu.gpu,
+           profile->param_bytes, profile->layers, profile->timing[0].estimated ? ", timing estimated" : "");
+    for (uint32_t i = 0; i < count; i++)
+      print_prediction(&p[i], resident);
+  }
+  for (uint32_t i = 0; i < count; i++)
+    prediction_clear(&p[i]);
+  return TRUE;
+}
+
+static gboolean run_model(int argc, char **argv, GError **error)
+{
+  struct model_arguments a = {.memory_servers = 4};
+  const GOptionEntry entries[] = {
+      {"grouping", 0, 0, G_OPTION_ARG_FILENAME, &a.grouping, NULL, NULL},
+      {"hardware", 0, 0, G_OPTION_ARG_FILENAME, &a.hardware, NULL, NULL},
+      {"memory-hardware", 0, 0, G_OPTION_ARG_FILENAME, &a.memory_hardware, NULL, NULL},
+      {"memory-servers", 0, 0, G_OPTION_ARG_INT, &a.memory_servers, NULL, NULL},
+      {"source", 0, 0, G_OPTION_ARG_FILENAME, &a.source, NULL, NULL},
+      {"json", 0, 0, G_OPTION_ARG_NONE, &a.json, NULL, NULL},
+      {NULL, 0, 0, 0, NULL, NULL, NULL},
+  };
+  g_auto(GStrv) words = command_options(argc, argv, entries, error);
+  gboolean good = words && command_arguments(argv, words, 2, 2, "`show` and a PROFILE", error);
+  if (good && strcmp(words[0], "show") != 0)
+    good = input_error(error, NULL, 0, "model: expected \"show\", found \"%s\"", words[0]);
+  good = good && show(&a, words[1], error);
+  g_free(a.grouping);
+  g_free(a.hardware);
+  g_free(a.memory_hardware);
+  g_free(a.source);
+  return good;
+}
+
+const struct command command_model = {
+    .name = "model",
+    .summary = "show how a model is cut into groups, and the latency predicted",
+    .run = run_model,
+    .help = "model show PROFILE [--grouping G] [--hardware H] [--source remote|host] [--memory-servers N]\n"
+            "                  [--memory-hardware H] [--json]\n"
+            "\n"
+            "Cuts a profile into groups and predicts when each has passed the network, PCIe and compute, "
+            "alone on the\n"
+            "cluster, by the formulas of the design's section 3 (control latency not included).\n"
+            "\n"
+            "  --grouping G          per-layer, fixed:BYTES, count:N, per-app or optimal (default)\n"
+            "  --hardware H          experiments/hardware/H.ini or a path; default p3dn\n"
+            "  --source S            remote or host; default both\n"
+            "  --memory-servers N    default 4, with hybrid sharding\n"
+            "  --memory-hardware H   of the memory servers; default as --hardware\n"
+            "  --json                one JSON object\n"
+            "\n"
+            "Examples:\n"
+            "  distmind-sim model show resnet152 --hardware h200\n"
+            "  distmind-sim model show bert_base --grouping fixed:16777216 --source remote\n",
+};
