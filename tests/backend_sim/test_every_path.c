@@ -90,7 +90,8 @@ static void check_distmind(uint32_t g, enum sharding_kind sharding, gboolean seq
   uint64_t loads = costs ? 2 : 3;
   cr_expect(usage.loads[SOURCE_REMOTE] == loads && usage.loads[SOURCE_HOST] == 3 - loads, "%s", what);
   cr_expect(usage.net_bytes == loads * p->param_bytes && usage.pcie_bytes == 3 * p->param_bytes,
-            "%s: %" G_GUINT64_FORMAT " bytes over the network, %" G_GUINT64_FORMAT " over PCIe, model %" G_GUINT64_FORMAT,
+            "%s: %" G_GUINT64_FORMAT " bytes over the network, %" G_GUINT64_FORMAT
+            " over PCIe, model %" G_GUINT64_FORMAT,
             what, usage.net_bytes, usage.pcie_bytes, p->param_bytes);
   small_world_free(w);
 }
@@ -189,4 +190,53 @@ Test(every_path, mps_starts_a_process)
   expect_ns(w, 0, start + oracle_resident(p, hw), 2, "process start");
   expect_ns(w, 1, oracle_resident(p, hw), 1, "process there");
   small_world_free(w);
+}
+
+/* One stream with a window of W bytes: after group j it waits until no more than W of what came is still to
+ * be uploaded, so group j + 1 begins at max(byte(j), pcie(k)), k the first group with the bytes of k + 1 .. j
+ * within W. */
+static long double windowed(const struct grouping *g, const struct profile *p, const struct hardware *hw,
+                            uint64_t window, double rate)
+{
+  long double net[ORACLE_GROUPS_MAX], pcie[ORACLE_GROUPS_MAX], byte = hw->net_stream_ns;
+  for (uint32_t j = 0; j < g->groups; j++) {
+    uint64_t waiting = 0;
+    uint32_t k = j; /* groups k .. j - 1 may wait */
+    while (k > 0 && waiting + g->bytes[k - 1] <= window)
+      waiting += g->bytes[--k];
+    if (k > 0 && pcie[k - 1] > byte)
+      byte = pcie[k - 1];
+    byte += oracle_transfer(g->bytes[j], rate);
+    net[j] = byte + (j + 1) * hw->net_group_ns;
+    pcie[j] = MAX(net[j], j ? pcie[j - 1] : 0) + hw->pcie_transfer_ns +
+              oracle_transfer(g->bytes[j], hw->pcie_bytes_s);
+  }
+  return oracle_pipeline(g, p, hw, net, 0);
+}
+
+Test(every_path, window_holds_the_stream_back)
+{
+  static const uint64_t bytes[] = {9000000, 4000000,  30000001, 5000000, 6000000,
+                                   7000000, 21000000, 1000,     8000000};
+  static const double compute[G_N_ELEMENTS(bytes)] = {1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000};
+  static const uint64_t windows[] = {1, 5000000, 12000000, 40000000, 1000000000};
+  static const double pcie_rates[] = {1e9, 3e9, 8e9};
+  for (uint32_t i = 0; i < G_N_ELEMENTS(windows) * G_N_ELEMENTS(pcie_rates) * 2; i++) {
+    struct small_world *w = small_world_new("distmind");
+    struct hardware *hw = &w->config.hardware[0];
+    w->grouping = groupings[0];
+    w->config.sharding = SHARDING_PER_APP;
+    if (i % 2)
+      overheads(w);
+    w->config.window_bytes = windows[i / 2 % G_N_ELEMENTS(windows)];
+    hw->pcie_bytes_s = pcie_rates[i / 2 / G_N_ELEMENTS(windows)];
+    uint32_t model = small_world_model(w, G_N_ELEMENTS(bytes), bytes, compute, 1);
+    small_world_request(w, AT, model);
+    small_world_run(w, TIME_NEVER);
+    const struct grouping *g = small_world_grouping(w, model, SOURCE_REMOTE);
+    g_autofree char *what =
+        g_strdup_printf("window %" G_GUINT64_FORMAT ", PCIe %g", w->config.window_bytes, hw->pcie_bytes_s);
+    expect_ns(w, 0, windowed(g, small_world_profile(w, model), hw, w->config.window_bytes, 4e9), 1, what);
+    small_world_free(w);
+  }
 }
