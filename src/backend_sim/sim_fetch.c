@@ -152,8 +152,9 @@ static uint32_t next_group(const struct sim_fetch *f, uint32_t s)
   return f->passed[s] < f->milestones[s] ? f->slice_group[s * f->groups + f->passed[s]] : UINT32_MAX;
 }
 
-/* A stream stops at a milestone while too much waits for PCIe, but never one that the next group to be uploaded needs: so
- * that can always arrive. In sequential order it stops where it is ahead of the group allowed. */
+/* A stream stops at a milestone while too much waits for PCIe, but never one that the next group to be
+ * uploaded needs: so that can always arrive. In sequential order it stops where it is ahead of the group
+ * allowed. */
 static gboolean must_pause(const struct sim_fetch *f, uint32_t s)
 {
   uint32_t next = next_group(f, s);
