@@ -183,7 +183,9 @@ static void at_stop(struct run *run)
   if (now >= run->next_sample) {
     if (run->outputs->store && run->experiment->usage)
       take_sample(run);
-    run->next_sample = now + run->sample;
+    /* After the window (training jobs may go on for months) points grow apart with the time that has passed.
+     */
+    run->next_sample = now + MAX(run->sample, now / USAGE_POINTS);
   }
 }
 
@@ -192,6 +194,7 @@ static gboolean is_over(const struct run *run)
 {
   return workload_error(run->workload) ||
          (workload_finished(run->workload) && controller_jobs_left(sim_controller(run->sim)) == 0 &&
+          controller_jobs_seen(sim_controller(run->sim)) == workload_jobs(run->workload) &&
           (run->end == TIME_NEVER || sim_now(run->sim) >= run->end));
 }
 

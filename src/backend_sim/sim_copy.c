@@ -246,7 +246,7 @@ static void finish(struct sim *sim, struct sim_copy *c)
     emit_copy(c, end);
   struct sim_fetch *fetch = c->spec.after_fetch ? sim_fetch_by_id(sim, c->spec.after_fetch) : NULL;
   if (fetch)
-    sim_fetch_credit(sim, fetch, c->spec.group);
+    sim_fetch_credit(sim, fetch, c->spec.group, end);
   release_dependents(sim, c, end);
   lane_pop(sim, engine, c, end);
   copy_give(sim, c);

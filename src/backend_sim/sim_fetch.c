@@ -153,14 +153,14 @@ static uint32_t next_group(const struct sim_fetch *f, uint32_t s)
 }
 
 /* A stream stops at a milestone while too much waits for PCIe, but never one that the next group to be
- * complete needs: so whatever is uploaded next can always arrive. In sequential order it stops where it is
- * ahead of the group allowed. */
+ * uploaded needs: so that can always arrive. In sequential order it stops where it is ahead of the group
+ * allowed. */
 static gboolean must_pause(const struct sim_fetch *f, uint32_t s)
 {
   uint32_t next = next_group(f, s);
   if (f->sequential)
     return next > f->allowed;
-  return next > f->lowest && over_window(f);
+  return next > f->pending && over_window(f);
 }
 
 static void pause_stream(struct sim *sim, struct sim_fetch *f, uint32_t s, double at)
@@ -238,16 +238,20 @@ gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *f, uint32_t group, st
   return TRUE;
 }
 
-void sim_fetch_credit(struct sim *sim, struct sim_fetch *f, uint32_t group)
+void sim_fetch_credit(struct sim *sim, struct sim_fetch *f, uint32_t group, double exact_ns)
 {
   if (f->credited[group])
     return;
   f->credited[group] = TRUE;
   f->uploaded += f->plan->group_bytes[group];
-  if (f->sequential && f->paused_count > 0 && f->next_at <= (double)sim->now)
-    allow_next(sim, f, (double)sim->now);
-  else if (!f->sequential && f->paused_count > 0)
-    resume_streams(sim, f, (double)sim->now);
+  while (f->pending < f->groups && f->credited[f->pending])
+    f->pending++;
+  if (f->paused_count == 0)
+    return;
+  if (!f->sequential)
+    resume_streams(sim, f, exact_ns);
+  else if (f->next_at <= (double)sim->now)
+    allow_next(sim, f, MAX(f->next_at, exact_ns));
 }
 
 /* --- begin and end
@@ -308,7 +312,7 @@ op_id sim_fetch_begin(struct port *port, const struct fetch_spec *spec)
   f->gpu = spec->gpu;
   f->groups = groups;
   f->streams = streams;
-  f->first = f->lowest = f->allowed = spec->first_group;
+  f->first = f->lowest = f->pending = f->allowed = spec->first_group;
   f->left = groups - spec->first_group;
   f->arrived = f->uploaded = f->bytes = 0;
   f->last_arrival = f->next_at = 0;

@@ -61,6 +61,7 @@ struct sim_fetch {
   const struct fetch_plan *plan;
   uint32_t model, gpu, groups, streams, first, left;
   uint32_t lowest;  /* first group not fully here */
+  uint32_t pending; /* first group not uploaded */
   uint32_t allowed; /* sequential: the group that may come */
   uint32_t paused_count;
   double next_at; /* sequential: when the group before was here */
@@ -210,8 +211,8 @@ void sim_fetch_cancel(struct sim *sim, struct sim_fetch *fetch);
 /* The copy waits for the group; FALSE: it is there, *ready_ns says since (or until) when. */
 gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *fetch, uint32_t group, struct sim_copy *copy,
                         double *ready_ns);
-/* A copy of the group has been made, or will not be. */
-void sim_fetch_credit(struct sim *sim, struct sim_fetch *fetch, uint32_t group);
+/* A copy of the group has been made. */
+void sim_fetch_credit(struct sim *sim, struct sim_fetch *fetch, uint32_t group, double exact_ns);
 void sim_fetch_server_failed(struct sim *sim, uint32_t memory_server);
 void sim_fetch_port_failed(struct sim *sim, struct port *port);
 void sim_fetch_free(struct sim_fetch *fetch);

@@ -153,6 +153,11 @@ uint64_t controller_jobs_done(const struct controller *c)
   return c->jobs_done;
 }
 
+uint64_t controller_jobs_seen(const struct controller *c)
+{
+  return c->jobs_seen;
+}
+
 uint64_t controller_jobs_left(const struct controller *c)
 {
   return c->jobs_left;

@@ -18,7 +18,9 @@ extern const struct actor_ops controller_actor;
 uint64_t controller_queue(const struct controller *controller);
 /* Training jobs finished. */
 uint64_t controller_jobs_done(const struct controller *controller);
-/* Training jobs submitted and not finished. */
+/* Training jobs that have reached it. */
+uint64_t controller_jobs_seen(const struct controller *controller);
+/* … and are not finished. */
 uint64_t controller_jobs_left(const struct controller *controller);
 
 #endif

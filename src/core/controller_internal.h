@@ -71,7 +71,7 @@ struct controller {
 
   GArray *jobs; /* of struct job */
   uint32_t first_job, jobs_left;
-  uint64_t jobs_done;
+  uint64_t jobs_seen, jobs_done;
   struct trainee *trainee; /* [gpus] */
 };
 

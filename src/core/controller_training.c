@@ -85,6 +85,7 @@ void controller_stop_training(struct controller *c, uint32_t gpu)
 
 void controller_job(struct controller *c, const struct message_job *m)
 {
+  c->jobs_seen++;
   if (c->config->train_profile == NO_INDEX || m->gpus_milli == 0)
     return;
   double step = (double)c->config->train_step_ns;

@@ -38,6 +38,7 @@ struct workload {
   struct trace_reader *jobs;
   struct trace_row job;
   gboolean jobs_over;
+  uint64_t jobs_sent;
 
   struct flight *ring;
   uint64_t room, oldest, sent, ended;
@@ -199,6 +200,7 @@ static void submit_job(struct workload *w)
                       .job = {.gpus_milli = (uint32_t)(MIN(w->job.gpus, 1e6) * 1000 + 0.5),
                               .duration_ns = max_i64(0, w->job.duration_ns)}};
   world_send(w->world, ACTOR(ACTOR_CONTROLLER, 0), &m);
+  w->jobs_sent++;
   next_job(w);
 }
 
@@ -435,6 +437,11 @@ gboolean workload_finished(const struct workload *w)
 uint64_t workload_sent(const struct workload *w)
 {
   return w->sent;
+}
+
+uint64_t workload_jobs(const struct workload *w)
+{
+  return w->jobs_sent;
 }
 
 uint64_t workload_ended(const struct workload *w)
