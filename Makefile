@@ -58,7 +58,7 @@ simgrid_src := $(wildcard tests/bench/bench_*.cpp)
 simgrid_libraries := -Wl,--as-needed $(shell pkg-config --libs simgrid) -lstdc++
 endif
 cxx_flags := $(filter-out -std=% -Wstrict-prototypes,$(compile_flags)) -std=gnu++17 \
-	-isystem $(shell pkg-config --variable=includedir simgrid 2>/dev/null)
+	$(shell pkg-config --cflags simgrid 2>/dev/null)
 
 # ---------------------------------------------------------------------------------------------------------------
 # Sources and what is made of them.
@@ -229,7 +229,8 @@ format:
 
 install: all
 	install -D -m 755 $(program) $(DESTDIR)$(PREFIX)/bin/distmind-sim
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/share/doc/distmind $(wildcard README.md results/README.md)
+	install -D -m 644 README.md $(DESTDIR)$(PREFIX)/share/doc/distmind/README.md
+	install -D -m 644 results/README.md $(DESTDIR)$(PREFIX)/share/doc/distmind/results/README.md
 	@for file in $$(find experiments traces -type f); do \
 	  install -D -m 644 $$file $(DESTDIR)$(PREFIX)/share/distmind/$$file || exit 1; done
 	@echo 'experiments and traces are in $(DESTDIR)$(PREFIX)/share/distmind'

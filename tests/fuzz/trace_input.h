@@ -77,8 +77,8 @@ static void fuzz_trace_files(const struct trace_options *options, const char *na
   size_t first_size = mark ? (size_t)(mark - data) : size;
   g_autoptr(GError) error = NULL;
   g_autofree char *path = fuzz_file(name, data, first_size);
-  g_autofree char *second =
-      second_name ? fuzz_file(second_name, mark ? mark + 1 : data, mark ? size - first_size - 1 : 0) : NULL;
+  if (second_name)
+    g_free(fuzz_file(second_name, mark ? mark + 1 : data, mark ? size - first_size - 1 : 0));
   struct trace_reader *reader = trace_open(path, options, &error);
   g_assert((reader == NULL) == (error != NULL));
   if (!reader)
