@@ -107,7 +107,6 @@ static gboolean level_advance(struct sweep *s, uint32_t group)
     changed |= least < skipped;
     s->after[end] = least;
   }
-  s->steps += end;
   s->reach = end - 1;
   int64_t *swap = s->before;
   s->before = s->after;

@@ -1,5 +1,5 @@
-/* `model show`: how a profile is cut into groups on a hardware, when each group passes each stage, and the latency that
- * follows: what the pipeline does, without running anything. */
+/* `model show`: how a profile is cut into groups on a hardware, when each group passes each stage, and the
+ * latency that follows: what the pipeline does, without running anything. */
 #include <string.h>
 
 #include "core/cost.h"
@@ -61,7 +61,8 @@ static void prediction_clear(struct prediction *p)
   g_free(p->stages);
 }
 
-/* --- output ---------------------------------------------------------------------------------------------------------*/
+/* --- output
+ * ---------------------------------------------------------------------------------------------------------*/
 
 static void print_groups(const struct prediction *p)
 {
@@ -82,7 +83,8 @@ static void print_groups(const struct prediction *p)
 
 static void print_prediction(const struct prediction *p, double resident)
 {
-  printf("from %s: %u groups, predicted latency %.3f ms, lower bound (longest stage) %.3f ms, resident %.3f ms\n\n",
+  printf("from %s: %u groups, predicted latency %.3f ms, lower bound (longest stage) %.3f ms, resident %.3f "
+         "ms\n\n",
          strcmp(p->source, "host") == 0 ? "the host cache" : "the memory pool", p->grouping->groups,
          p->latency_ns / 1e6, p->bound_ns / 1e6, resident / 1e6);
   print_groups(p);
@@ -109,12 +111,20 @@ static void write_groups(struct json_writer *json, const struct prediction *p)
   json_array_close(json);
 }
 
-static void print_json(const struct prediction *p, uint32_t count, const struct profile *profile, double resident)
+static void print_json(const struct prediction *p, uint32_t count, const struct profile *profile,
+                       const char *hardware, const struct grouping_policy *policy, double resident)
 {
+  g_autofree char *grouping = grouping_policy_format(policy);
   g_autoptr(JsonWriter) json = json_writer_new();
   json_object_open(json);
   json_key(json, "model");
   json_string(json, profile->name);
+  json_key(json, "hardware");
+  json_string(json, hardware);
+  json_key(json, "grouping");
+  json_string(json, grouping);
+  json_key(json, "timing");
+  json_string(json, profile->timing[0].estimated ? "estimated" : "measured");
   json_key(json, "param_bytes");
   json_integer(json, profile->param_bytes);
   json_key(json, "resident_ms");
@@ -139,14 +149,16 @@ static void print_json(const struct prediction *p, uint32_t count, const struct 
   printf("%s\n", g_strchomp(text));
 }
 
-/* --- the command ----------------------------------------------------------------------------------------------------*/
+/* --- the command
+ * ----------------------------------------------------------------------------------------------------*/
 
 static struct profile *read_profile(const char *name, const struct hardware *hardware, GError **error)
 {
   g_autofree char *leaf = g_strdup_printf("%s/%s.csv", hardware->gpu, name);
   g_autofree char *path = resolve_shipped("profiles", leaf, NULL);
   if (!path) {
-    input_error(error, NULL, 0, "no profile \"%s\" for GPU \"%s\" (experiments/profiles/%s)", name, hardware->gpu, leaf);
+    input_error(error, NULL, 0, "no profile \"%s\" for GPU \"%s\" (experiments/profiles/%s)", name,
+                hardware->gpu, leaf);
     return NULL;
   }
   g_autofree char *folder = g_path_get_dirname(path);
@@ -171,7 +183,8 @@ static gboolean show(const struct model_arguments *a, const char *name, GError *
   struct hardware gpu, memory;
   struct grouping_policy policy;
   const char *hardware = a->hardware ? a->hardware : "p3dn";
-  if (!check_arguments(a, error) || !grouping_policy_parse(a->grouping ? a->grouping : "optimal", &policy, error) ||
+  if (!check_arguments(a, error) ||
+      !grouping_policy_parse(a->grouping ? a->grouping : "optimal", &policy, error) ||
       !hardware_load(hardware, NULL, &gpu, error) ||
       !hardware_load(a->memory_hardware ? a->memory_hardware : hardware, NULL, &memory, error))
     return FALSE;
@@ -189,7 +202,7 @@ static gboolean show(const struct model_arguments *a, const char *name, GError *
   }
   double resident = grouping_resident_ns(p[0].grouping, gpu.launch_ns);
   if (a->json) {
-    print_json(p, count, profile, resident);
+    print_json(p, count, profile, gpu.name, &policy, resident);
   } else {
     printf("%s on %s (%s), %" G_GUINT64_FORMAT " bytes, %u layers%s\n", profile->name, gpu.name, gpu.gpu,
            profile->param_bytes, profile->layers, profile->timing[0].estimated ? ", timing estimated" : "");
@@ -232,7 +245,8 @@ const struct command command_model = {
     .help = "model show PROFILE [--grouping G] [--hardware H] [--source remote|host] [--memory-servers N]\n"
             "                  [--memory-hardware H] [--json]\n"
             "\n"
-            "Cuts a profile into groups and predicts when each has passed the network, PCIe and compute, alone on the\n"
+            "Cuts a profile into groups and predicts when each has passed the network, PCIe and compute, "
+            "alone on the\n"
             "cluster, by the formulas of the design's section 3 (control latency not included).\n"
             "\n"
             "  --grouping G          per-layer, fixed:BYTES, count:N, per-app or optimal (default)\n"
