@@ -152,17 +152,29 @@ static void print_json(const struct prediction *p, uint32_t count, const struct 
 /* --- the command
  * ----------------------------------------------------------------------------------------------------*/
 
-static struct profile *read_profile(const char *name, const struct hardware *hardware, GError **error)
+/* Path of a profile: a file as it is named if that ends in .csv, else the one that ships for the hardware's
+ * GPU. */
+static char *find_profile(const char *name, const struct hardware *hardware, GError **error)
 {
+  if (g_str_has_suffix(name, ".csv"))
+    return g_strdup(name);
   g_autofree char *leaf = g_strdup_printf("%s/%s.csv", hardware->gpu, name);
-  g_autofree char *path = resolve_shipped("profiles", leaf, NULL);
-  if (!path) {
+  char *path = resolve_shipped("profiles", leaf, NULL);
+  if (!path)
     input_error(error, NULL, 0, "no profile \"%s\" for GPU \"%s\" (experiments/profiles/%s)", name,
                 hardware->gpu, leaf);
+  return path;
+}
+
+static struct profile *read_profile(const char *name, const struct hardware *hardware, GError **error)
+{
+  g_autofree char *path = find_profile(name, hardware, error);
+  if (!path)
     return NULL;
-  }
   g_autofree char *folder = g_path_get_dirname(path);
-  g_autoptr(Profile) profile = profile_load(folder, name, error);
+  g_autofree char *model = g_path_get_basename(path);
+  model[strlen(model) - strlen(".csv")] = 0;
+  g_autoptr(Profile) profile = profile_load(folder, model, error);
   if (!profile)
     return NULL;
   profile_scale(profile, 0, profile->timing[0].warm_ns * hardware->compute_scale);
@@ -249,6 +261,8 @@ const struct command command_model = {
             "alone on the\n"
             "cluster, by the formulas of the design's section 3 (control latency not included).\n"
             "\n"
+            "  PROFILE               a model of experiments/profiles/GPU, GPU as the hardware says, or a "
+            "FILE.csv\n"
             "  --grouping G          per-layer, fixed:BYTES, count:N, per-app or optimal (default)\n"
             "  --hardware H          experiments/hardware/H.ini or a path; default p3dn\n"
             "  --source S            remote or host; default both\n"
