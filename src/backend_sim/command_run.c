@@ -1,6 +1,7 @@
 /* `run`: reads an experiment, runs its systems one after another, stores and shows what came out. */
 #include "backend_sim/command_run.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,9 +30,11 @@ static const char help[] =
     "           [--out FILE.db] [--force] [--timeline FILE.json] [--json] [--quiet] [--print-config]\n"
     "\n"
     "Runs the experiment under each of its systems, in virtual time, and prints the comparison table. Every\n"
-    "request, the usage series and the figures go into a result database (report, plot and explain read it).\n"
+    "request, the usage series and the figures go into a result database (report, plot and explain read "
+    "it).\n"
     "\n"
-    "  --system A,B      only these systems (ideal, ideal-shared, distmind, pipeswitch, mps, ray, serverlessllm)\n"
+    "  --system A,B      only these systems (ideal, ideal-shared, distmind, pipeswitch, mps, ray, "
+    "serverlessllm)\n"
     "  --set S.K=V       sets a key over the file and its [system X]; may be repeated\n"
     "  --trace FILE      replays this trace (workload.kind = trace)\n"
     "  --seed N          experiment.seed\n"
@@ -45,10 +48,13 @@ static const char help[] =
     "\n"
     "Examples:\n"
     "  distmind-sim run experiments/quickstart.ini\n"
-    "  distmind-sim run experiments/quickstart.ini --system distmind,ray --set models.resnet152=64 --out /tmp/x.db\n"
-    "  distmind-sim run experiments/quickstart.ini --set output.decisions=all --out a.db && distmind-sim explain a.db 17\n";
+    "  distmind-sim run experiments/quickstart.ini --system distmind,ray --set models.resnet152=64 --out "
+    "/tmp/x.db\n"
+    "  distmind-sim run experiments/quickstart.ini --set output.decisions=all --out a.db && distmind-sim "
+    "explain a.db 17\n";
 
-/* --- arguments ------------------------------------------------------------------------------------------------------*/
+/* --- arguments
+ * ------------------------------------------------------------------------------------------------------*/
 
 /* Every option that is a setting becomes a --set, after the user's own. */
 static char **all_sets(const struct arguments *a)
@@ -81,10 +87,12 @@ static void arguments_clear(struct arguments *a)
 
 static char *default_out(const char *name)
 {
+  g_mkdir("results", 0777); /* there already, or store_create says what is wrong */
   return g_strdup_printf("results/%s.db", name);
 }
 
-/* --- one run after another ------------------------------------------------------------------------------------------*/
+/* --- one run after another
+ * ------------------------------------------------------------------------------------------*/
 
 struct session {
   GPtrArray *experiments; /* of struct experiment *, one a system */
@@ -102,9 +110,10 @@ static gboolean can_fall_silent(const struct experiment *e)
   return FALSE;
 }
 
-/* All systems are set up before the first one runs: what is wrong shows at once, and nothing is left behind. */
-static gboolean session_prepare(struct session *s, const char *path, const struct experiment *base, char **sets,
-                                GError **error)
+/* All systems are set up before the first one runs: what is wrong shows at once, and nothing is left behind.
+ */
+static gboolean session_prepare(struct session *s, const char *path, const struct experiment *base,
+                                char **sets, GError **error)
 {
   for (char **system = base->systems; *system; system++) {
     struct experiment *e = experiment_load(path, *system, sets, error);
@@ -160,12 +169,9 @@ static void session_clear(struct session *s)
     timeline_abandon(s->outputs.timeline);
 }
 
-static gboolean outputs_open(struct session *s, const struct experiment *base, const char *out, gboolean force,
-                             GError **error)
+static gboolean outputs_open(struct session *s, const struct experiment *base, const char *out,
+                             gboolean force, GError **error)
 {
-  g_autofree char *folder = g_path_get_dirname(out);
-  if (g_mkdir_with_parents(folder, 0777) != 0)
-    return input_error(error, out, 0, "cannot make the folder %s", folder);
   s->outputs.store = store_create(out, force, error);
   if (!s->outputs.store)
     return FALSE;
@@ -194,7 +200,8 @@ static void show(const struct session *s, guint count, const char *out, const st
   printf("\nresults: %s\n", out);
 }
 
-static gboolean run_all(struct session *s, const struct arguments *a, const char *path, char **sets, GError **error)
+static gboolean run_all(struct session *s, const struct arguments *a, const char *path, char **sets,
+                        GError **error)
 {
   g_autoptr(Experiment) base = experiment_load(path, "", sets, error);
   if (!base || !session_prepare(s, path, base, sets, error))

@@ -23,12 +23,13 @@ struct run {
   struct sim_usage at_warmup, at_end, at_sample;
   int64_t sampled_at;
   uint64_t completed, rejected, failed; /* at the last sample */
-  double gpu_ns; /* GPU time there was in the window */
+  double gpu_ns;                        /* GPU time there was in the window */
   uint32_t gpus;
   int64_t gpus_since;
 };
 
-/* --- listeners ------------------------------------------------------------------------------------------------------*/
+/* --- listeners
+ * ------------------------------------------------------------------------------------------------------*/
 
 static void on_record(void *context, const struct record *record)
 {
@@ -53,7 +54,8 @@ static void on_finished(void *context)
   sim_stop(((struct run *)context)->sim);
 }
 
-/* --- meters ---------------------------------------------------------------------------------------------------------*/
+/* --- meters
+ * ---------------------------------------------------------------------------------------------------------*/
 
 /* Books the GPU time up to now, inside the window; gpus: from now on. */
 static void count_gpus(struct run *run, uint32_t gpus)
@@ -94,7 +96,8 @@ static void take_sample(struct run *run)
   run->failed = failed;
 }
 
-/* --- events of the experiment ---------------------------------------------------------------------------------------*/
+/* --- events of the experiment
+ * ---------------------------------------------------------------------------------------*/
 
 static uint32_t server_gpus(const struct run *run, uint32_t index)
 {
@@ -143,7 +146,8 @@ static void apply_event(struct run *run, const struct experiment_event *event)
     sim_set_host_cache(run->sim, (uint64_t)(event->value * 1e9 + 0.5));
 }
 
-/* --- the run --------------------------------------------------------------------------------------------------------*/
+/* --- the run
+ * --------------------------------------------------------------------------------------------------------*/
 
 static int64_t next_stop(const struct run *run)
 {
@@ -262,7 +266,8 @@ static void run_init(struct run *run)
   workload_on_finished(run->workload, on_finished, run);
 }
 
-static gboolean finish(struct run *run, gboolean whole, struct figures *figures, char **notices, GError **error)
+static gboolean finish(struct run *run, gboolean whole, struct figures *figures, char **notices,
+                       GError **error)
 {
   if (workload_error(run->workload)) {
     g_propagate_error(error, g_error_copy(workload_error(run->workload)));
@@ -301,7 +306,8 @@ gboolean run_system(const struct setup *setup, const struct run_info *info, cons
     sim_set_client(run.sim, &workload_actor, run.workload);
     if (outputs->timeline)
       timeline_begin_run(outputs->timeline, info->system, setup->catalog, setup->config.gpus);
-    struct progress *progress = progress_new(run.end == TIME_NEVER ? 0 : run.end, info->system, outputs->quiet);
+    struct progress *progress =
+        progress_new(run.end == TIME_NEVER ? 0 : run.end, info->system, outputs->quiet);
     if (run.warmup == 0)
       sim_usage(run.sim, &run.at_warmup);
     sim_start(run.sim);

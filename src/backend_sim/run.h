@@ -11,15 +11,15 @@
 #include "harness/timeline.h"
 
 struct run_outputs {
-  struct store *store;       /* NULL = nothing is stored */
-  struct timeline *timeline; /* or NULL */
-  gboolean quiet;            /* no progress bar */
+  struct store *store;                /* NULL = nothing is stored */
+  struct timeline *timeline;          /* or NULL */
+  gboolean quiet;                     /* no progress bar */
   volatile sig_atomic_t *interrupted; /* set by Ctrl-C */
-  int64_t clock_offset_ns;   /* see sim.h */
+  int64_t clock_offset_ns;            /* see sim.h */
 };
 
-/* Runs it to its end, or until interrupted. *notices receives lines for the user (free with g_free). FALSE + error: bad
- * input met on the way (a trace's malformed row), or the store failed. */
+/* Runs it to its end, or until interrupted. *notices receives lines for the user (free with g_free). FALSE +
+ * error: bad input met on the way (a trace's malformed row), or the store failed. */
 gboolean run_system(const struct setup *setup, const struct run_info *info, const struct run_outputs *outputs,
                     struct figures *figures, char **notices, GError **error);
 

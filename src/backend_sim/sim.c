@@ -4,7 +4,8 @@
 
 #define COPY_USER (1ULL << 63)
 
-/* --- construction ---------------------------------------------------------------------------------------------------*/
+/* --- construction
+ * ---------------------------------------------------------------------------------------------------*/
 
 static void on_milestone(void *context, stream_id stream, uint64_t user, uint32_t milestone, double exact_ns,
                          gboolean last)
@@ -22,7 +23,8 @@ static void port_init(struct sim *sim, struct port *port, actor_id id)
   *port = (struct port){.world = {.ops = &sim_world_ops, .records = sim->options.record != NULL},
                         .sim = sim,
                         .id = id,
-                        .offset = sim->options.clock_offset_ns * (7 * (int64_t)ACTOR_KIND(id) + 3 * ACTOR_INDEX(id) + 1)};
+                        .offset = sim->options.clock_offset_ns *
+                                  (7 * (int64_t)ACTOR_KIND(id) + 3 * ACTOR_INDEX(id) + 1)};
 }
 
 static double nic_rate(const struct sim *sim, const struct hardware *hw)
@@ -202,7 +204,8 @@ void sim_start(struct sim *sim)
     sim->client.ops->start(sim->client.actor);
 }
 
-/* --- shared helpers -------------------------------------------------------------------------------------------------*/
+/* --- shared helpers
+ * -------------------------------------------------------------------------------------------------*/
 
 struct port *sim_port(struct sim *sim, actor_id id)
 {
@@ -245,7 +248,8 @@ void sim_emit(struct port *port, struct record record)
   port->sim->options.record(port->sim->options.record_context, &record);
 }
 
-/* --- the loop -------------------------------------------------------------------------------------------------------*/
+/* --- the loop
+ * -------------------------------------------------------------------------------------------------------*/
 
 static void deliver(struct sim *sim)
 {
@@ -359,7 +363,8 @@ const struct controller *sim_controller(const struct sim *sim)
   return sim->control;
 }
 
-/* --- changes from outside -------------------------------------------------------------------------------------------*/
+/* --- changes from outside
+ * -------------------------------------------------------------------------------------------*/
 
 void sim_fail_gpu_server(struct sim *sim, uint32_t index)
 {
@@ -435,7 +440,8 @@ void sim_set_host_cache(struct sim *sim, uint64_t bytes)
     tell(sim, ACTOR(ACTOR_GPU_SERVER, s), &m);
 }
 
-/* --- what is seen from outside --------------------------------------------------------------------------------------*/
+/* --- what is seen from outside
+ * --------------------------------------------------------------------------------------*/
 
 static void add_server_usage(struct sim *sim, uint32_t server, struct sim_usage *usage)
 {

@@ -1,5 +1,6 @@
-/* The simulator: a virtual clock, the control network, links shared max-min fairly, PCIe, SSDs and GPUs, and the actors of
- * one run living in it. Behind world.h for the actors; to the harness it is a thing that runs until told to stop.
+/* The simulator: a virtual clock, the control network, links shared max-min fairly, PCIe, SSDs and GPUs, and
+ * the actors of one run living in it. Behind world.h for the actors; to the harness it is a thing that runs
+ * until told to stop.
  *
  * All of it is a function of the configuration and of what the actors do. Time starts at 0. */
 #ifndef DM_SIM_H
@@ -14,14 +15,16 @@
 struct sim;
 
 struct sim_options {
-  /* Added to every actor's clock (times actor-dependent small primes): results must not depend on it. 0 = none. */
+  /* Added to every actor's clock (times actor-dependent small primes): results must not depend on it. 0 =
+   * none. */
   int64_t clock_offset_ns;
   /* Receives every record; NULL = nobody listens. record.time_ns and gpu numbers are global. */
   void (*record)(void *context, const struct record *record);
   void *record_context;
 };
 
-/* config must outlive it. The controller and the servers that are there at the start exist; nothing has run. */
+/* config must outlive it. The controller and the servers that are there at the start exist; nothing has run.
+ */
 struct sim *sim_new(const struct config *config, const struct sim_options *options);
 void sim_free(struct sim *sim);
 
@@ -31,8 +34,8 @@ void sim_set_client(struct sim *sim, const struct actor_ops *ops, void *actor);
 /* Calls every actor's start. */
 void sim_start(struct sim *sim);
 
-/* Handles events until the first one later than until_ns (or none is left); the clock then stands at until_ns, or at the
- * last event handled if sim_stop was called. Returns FALSE when stopped. */
+/* Handles events until the first one later than until_ns (or none is left); the clock then stands at
+ * until_ns, or at the last event handled if sim_stop was called. Returns FALSE when stopped. */
 gboolean sim_run(struct sim *sim, int64_t until_ns);
 /* Ends the present sim_run after the present event. */
 void sim_stop(struct sim *sim);
@@ -45,8 +48,8 @@ void sim_fail_memory_server(struct sim *sim, uint32_t index); /* streams from it
 void sim_add_gpu_server(struct sim *sim, uint32_t index);     /* index < config->servers, not there yet */
 void sim_add_memory_server(struct sim *sim, uint32_t index);
 void sim_remove(struct sim *sim, enum actor_kind kind, uint32_t index); /* asks the controller */
-void sim_set_nic(struct sim *sim, double bytes_s);        /* every GPU server's ingress */
-void sim_set_memory_nic(struct sim *sim, double bytes_s); /* every memory server's egress */
+void sim_set_nic(struct sim *sim, double bytes_s);                      /* every GPU server's ingress */
+void sim_set_memory_nic(struct sim *sim, double bytes_s);               /* every memory server's egress */
 void sim_set_pcie(struct sim *sim, double bytes_s);
 void sim_set_host_cache(struct sim *sim, uint64_t bytes);
 
@@ -54,8 +57,8 @@ void sim_set_host_cache(struct sim *sim, uint64_t bytes);
 struct sim_usage {
   double gpu_inference_ns, gpu_training_ns, gpu_any_ns; /* sums over the GPUs of time computing */
   double gpu_held_ns;                                   /* … with a request, computing or waiting */
-  uint64_t net_bytes;  /* that crossed the network */
-  uint64_t pcie_bytes; /* that crossed PCIe, both ways */
+  uint64_t net_bytes;                                   /* that crossed the network */
+  uint64_t pcie_bytes;                                  /* that crossed PCIe, both ways */
   uint64_t loads[LOAD_SOURCES], process_starts, evictions, training_steps;
   uint64_t queue, jobs_done;
   uint64_t host_bytes, pool_bytes; /* provisioned at the GPU servers; held by the memory pool at most */

@@ -1,5 +1,5 @@
-/* Copies over PCIe: one at a time in each direction of a GPU, by lanes in order, lanes as they become ready. Where several
- * GPUs share a switch, the bytes are streams that share its uplink. */
+/* Copies over PCIe: one at a time in each direction of a GPU, by lanes in order, lanes as they become ready.
+ * Where several GPUs share a switch, the bytes are streams that share its uplink. */
 #include "backend_sim/sim_internal.h"
 
 /* Streams of copies and of fetches share one stream_net: the top bit of `user` tells them apart (sim.c). */
@@ -58,7 +58,8 @@ static struct engine *engine_of(const struct sim_copy *c)
   return c->spec.to_host ? &gpu->up : &gpu->down;
 }
 
-/* --- one copy at a time ---------------------------------------------------------------------------------------------*/
+/* --- one copy at a time
+ * ---------------------------------------------------------------------------------------------*/
 
 static double pcie_rate(const struct sim *sim, const struct sim_gpu *gpu)
 {
@@ -78,7 +79,8 @@ static void start_bytes(struct sim *sim, struct engine *engine, struct sim_copy 
   const struct sim_gpu *gpu = sim_gpu_of(c->port, c->spec.gpu);
   link_id links[2] = {engine->link, engine->uplink};
   c->bytes_end = c->spec.bytes;
-  engine->stream = stream_start(sim->net, at, links, 2, own_rate(gpu, &c->spec), &c->bytes_end, 1, COPY_USER | c->self);
+  engine->stream =
+      stream_start(sim->net, at, links, 2, own_rate(gpu, &c->spec), &c->bytes_end, 1, COPY_USER | c->self);
 }
 
 static void start(struct sim *sim, struct engine *engine, struct sim_copy *c)
@@ -130,7 +132,8 @@ void sim_copy_met(struct sim *sim, struct sim_copy *c, double ready_ns)
     copy_ready(sim, c);
 }
 
-/* --- lanes ----------------------------------------------------------------------------------------------------------*/
+/* --- lanes
+ * ----------------------------------------------------------------------------------------------------------*/
 
 static struct lane *lane_find(struct engine *engine, uint32_t id)
 {
@@ -199,7 +202,8 @@ op_id sim_copy_begin(struct port *port, const struct copy_spec *spec)
   return OP(SIM_COPY, generation, self);
 }
 
-/* --- ends -----------------------------------------------------------------------------------------------------------*/
+/* --- ends
+ * -----------------------------------------------------------------------------------------------------------*/
 
 static void release_dependents(struct sim *sim, struct sim_copy *c, double at)
 {

@@ -1,7 +1,7 @@
 /* Fetches: one stream a memory server (or from the SSD), milestones where groups end.
  *
- * Overheads delay and occupy no link: net_stream before the bytes begin, net_group once a group on its arrival. With
- * slices of a group on several streams, the group has arrived when its last byte has. */
+ * Overheads delay and occupy no link: net_stream before the bytes begin, net_group once a group on its
+ * arrival. With slices of a group on several streams, the group has arrived when its last byte has. */
 #include <math.h>
 #include <string.h>
 #include "backend_sim/sim_internal.h"
@@ -93,13 +93,15 @@ static void cut(struct sim_fetch *f)
   }
 }
 
-/* --- arrivals -------------------------------------------------------------------------------------------------------*/
+/* --- arrivals
+ * -------------------------------------------------------------------------------------------------------*/
 
 static const struct hardware *hardware_of(const struct sim_fetch *f)
 {
   const struct config *config = f->port->sim->config;
-  return ACTOR_KIND(f->port->id) == ACTOR_GPU_SERVER ? config_server_hardware(config, ACTOR_INDEX(f->port->id))
-                                                     : &config->memory_hardware;
+  return ACTOR_KIND(f->port->id) == ACTOR_GPU_SERVER
+             ? config_server_hardware(config, ACTOR_INDEX(f->port->id))
+             : &config->memory_hardware;
 }
 
 static double group_overhead(const struct sim_fetch *f)
@@ -150,8 +152,9 @@ static uint32_t next_group(const struct sim_fetch *f, uint32_t s)
   return f->passed[s] < f->milestones[s] ? f->slice_group[s * f->groups + f->passed[s]] : UINT32_MAX;
 }
 
-/* A stream stops at a milestone while too much waits for PCIe, but never one that the next group to be complete needs:
- * so whatever is uploaded next can always arrive. In sequential order it stops where it is ahead of the group allowed. */
+/* A stream stops at a milestone while too much waits for PCIe, but never one that the next group to be
+ * complete needs: so whatever is uploaded next can always arrive. In sequential order it stops where it is
+ * ahead of the group allowed. */
 static gboolean must_pause(const struct sim_fetch *f, uint32_t s)
 {
   uint32_t next = next_group(f, s);
@@ -192,7 +195,8 @@ static void group_complete(struct sim *sim, struct sim_fetch *f, uint32_t group,
 {
   group_arrived(sim, f, group, byte_time);
   for (uint32_t g = group + 1; g < f->groups && f->plan->group_bytes[g] == 0 && isnan(f->arrival[g]); g++)
-    group_arrived(sim, f, g, f->sequential ? f->arrival[g - 1] : byte_time); /* nothing to fetch: here with the last */
+    group_arrived(sim, f, g,
+                  f->sequential ? f->arrival[g - 1] : byte_time); /* nothing to fetch: here with the last */
   while (f->lowest < f->groups && !isnan(f->arrival[f->lowest]))
     f->lowest++;
   if (f->sequential && f->left > 0) {
@@ -221,7 +225,8 @@ void sim_fetch_milestone(struct sim *sim, uint64_t user, uint32_t milestone, dou
     pause_stream(sim, f, s, exact_ns);
 }
 
-gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *f, uint32_t group, struct sim_copy *copy, double *ready_ns)
+gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *f, uint32_t group, struct sim_copy *copy,
+                        double *ready_ns)
 {
   (void)sim;
   if (!isnan(f->arrival[group])) {
@@ -245,9 +250,11 @@ void sim_fetch_credit(struct sim *sim, struct sim_fetch *f, uint32_t group)
     resume_streams(sim, f, (double)sim->now);
 }
 
-/* --- begin and end --------------------------------------------------------------------------------------------------*/
+/* --- begin and end
+ * --------------------------------------------------------------------------------------------------*/
 
-static uint32_t stream_links(struct sim *sim, const struct sim_fetch *f, uint32_t s, link_id links[FLOW_LINKS_MAX])
+static uint32_t stream_links(struct sim *sim, const struct sim_fetch *f, uint32_t s,
+                             link_id links[FLOW_LINKS_MAX])
 {
   uint32_t count = 0;
   if (!f->remote) {
@@ -374,7 +381,8 @@ void sim_fetch_event(struct sim *sim, enum sim_event event, uint32_t index)
     allow_next(sim, f, f->next_at);
 }
 
-/* --- failures -------------------------------------------------------------------------------------------------------*/
+/* --- failures
+ * -------------------------------------------------------------------------------------------------------*/
 
 void sim_fetch_server_failed(struct sim *sim, uint32_t memory_server)
 {

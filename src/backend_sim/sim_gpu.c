@@ -1,5 +1,6 @@
-/* GPUs that compute for a known time. Operations of a stream run in order; streams share the GPU in space at the total
- * speed that the hardware file gives for their number. Times are exact (fractional ns), so chains do not drift. */
+/* GPUs that compute for a known time. Operations of a stream run in order; streams share the GPU in space at
+ * the total speed that the hardware file gives for their number. Times are exact (fractional ns), so chains
+ * do not drift. */
 #include <math.h>
 #include "backend_sim/sim_internal.h"
 
@@ -33,7 +34,8 @@ static void compute_give(struct sim *sim, struct sim_compute *c)
   sim->free_compute = c->self;
 }
 
-/* --- rates ----------------------------------------------------------------------------------------------------------*/
+/* --- rates
+ * ----------------------------------------------------------------------------------------------------------*/
 
 static gboolean is_training(const struct sim_compute *c)
 {
@@ -109,7 +111,8 @@ static void reschedule(struct sim *sim, struct sim_gpu *gpu)
     event_queue_move(sim->queue, gpu->event, at);
 }
 
-/* --- streams --------------------------------------------------------------------------------------------------------*/
+/* --- streams
+ * --------------------------------------------------------------------------------------------------------*/
 
 static struct gpu_stream *stream_of(struct sim_gpu *gpu, uint32_t id)
 {
@@ -147,7 +150,8 @@ static double work_of(const struct sim_gpu *gpu, const struct compute_spec *spec
 {
   if (spec->steps > 0)
     return spec->compute_ns * (double)spec->steps;
-  return spec->compute_ns + gpu->hardware->launch_ns * spec->layers + (spec->loaded ? gpu->hardware->group_sync_ns : 0);
+  return spec->compute_ns + gpu->hardware->launch_ns * spec->layers +
+         (spec->loaded ? gpu->hardware->group_sync_ns : 0);
 }
 
 op_id sim_compute_begin(struct port *port, const struct compute_spec *spec)
@@ -206,7 +210,8 @@ void sim_compute_met(struct sim *sim, struct sim_compute *c, double ready_ns)
     stream_go(sim, gpu, stream);
 }
 
-/* --- ends -----------------------------------------------------------------------------------------------------------*/
+/* --- ends
+ * -----------------------------------------------------------------------------------------------------------*/
 
 static void emit_compute(struct sim *sim, const struct sim_compute *c, double end)
 {

@@ -7,18 +7,18 @@
 #include "backend_sim/stream.h"
 
 enum sim_event {
-  EV_STREAM,       /* stream_net */
-  EV_TIMER,        /* timer slot */
-  EV_FETCH_START,  /* fetch: its streams begin */
-  EV_FETCH_NEXT,   /* fetch: the next group of a sequential one */
-  EV_FETCH_END,    /* fetch: completion */
-  EV_COPY_READY,   /* copy: what it waits for is here */
-  EV_COPY_BYTES,   /* copy: overhead over, bytes begin (shared switch) */
-  EV_COPY_END,     /* copy: completion */
-  EV_COPY_FAILED,  /* copy: completion without having begun */
+  EV_STREAM,      /* stream_net */
+  EV_TIMER,       /* timer slot */
+  EV_FETCH_START, /* fetch: its streams begin */
+  EV_FETCH_NEXT,  /* fetch: the next group of a sequential one */
+  EV_FETCH_END,   /* fetch: completion */
+  EV_COPY_READY,  /* copy: what it waits for is here */
+  EV_COPY_BYTES,  /* copy: overhead over, bytes begin (shared switch) */
+  EV_COPY_END,    /* copy: completion */
+  EV_COPY_FAILED, /* copy: completion without having begun */
   EV_COMPUTE_READY,
   EV_COMPUTE_FAILED,
-  EV_GPU,          /* GPU: the next operation ends */
+  EV_GPU, /* GPU: the next operation ends */
 };
 
 #define NONE UINT32_MAX
@@ -63,8 +63,8 @@ struct sim_fetch {
   uint32_t lowest;  /* first group not fully here */
   uint32_t allowed; /* sequential: the group that may come */
   uint32_t paused_count;
-  double next_at;   /* sequential: when the group before was here */
-  double start;     /* exact time at which the streams begin */
+  double next_at; /* sequential: when the group before was here */
+  double start;   /* exact time at which the streams begin */
   double last_arrival;
   uint64_t arrived, uploaded;
   uint32_t room_groups, room_slices;
@@ -90,7 +90,7 @@ struct sim_copy {
   uint32_t self, next, generation; /* next: lane, waiters or free list */
   uint32_t lane_next, waiter_next;
   uint32_t dependents, compute_dependents; /* what waits for it */
-  uint32_t waits; /* conditions not met yet, its place in the lane included */
+  uint32_t waits;                          /* conditions not met yet, its place in the lane included */
   gboolean live, failing;
   double ready, start; /* exact */
   uint64_t bytes_end;  /* milestone of its stream */
@@ -111,10 +111,10 @@ struct lane {
 
 /* One direction of a GPU's PCIe connection: one copy at a time. */
 struct engine {
-  GArray *lanes;   /* of struct lane */
-  GArray *ready;   /* of uint32_t: copies that can begin, in the order in which they could */
-  uint32_t busy;   /* copy or NONE */
-  double free_at;  /* exact */
+  GArray *lanes;  /* of struct lane */
+  GArray *ready;  /* of uint32_t: copies that can begin, in the order in which they could */
+  uint32_t busy;  /* copy or NONE */
+  double free_at; /* exact */
   link_id link, uplink;
   gboolean shared; /* the switch's uplink has other GPUs */
   stream_id stream;
@@ -130,9 +130,9 @@ struct sim_gpu {
   uint32_t global, local;
   const struct hardware *hardware;
   struct engine down, up; /* to the GPU, to the host */
-  GArray *streams; /* of struct gpu_stream */
-  GArray *running; /* of uint32_t: computes */
-  uint32_t inference; /* running, not training */
+  GArray *streams;        /* of struct gpu_stream */
+  GArray *running;        /* of uint32_t: computes */
+  uint32_t inference;     /* running, not training */
   event_id event;
   double clock; /* exact time up to which work is accounted */
   double inference_ns, training_ns, any_ns;
@@ -151,9 +151,9 @@ struct sim {
   uint32_t mail_room, mail_first, mail_count;
 
   struct port client, controller;
-  struct port *server;  /* [servers] */
-  struct port *memory;  /* [memory_servers] */
-  struct sim_gpu *gpu;  /* [gpus] */
+  struct port *server; /* [servers] */
+  struct port *memory; /* [memory_servers] */
+  struct sim_gpu *gpu; /* [gpus] */
   struct controller *control;
   gboolean *dead_memory;
   double nic, memory_nic, pcie; /* set by events; < 0: the hardware's */
@@ -170,10 +170,10 @@ extern const struct world_ops sim_world_ops;
 
 /* op_id: kind, generation, index. */
 enum sim_op { SIM_FETCH = 1, SIM_COPY, SIM_COMPUTE };
-#define OP(kind, generation, index) ((op_id)(kind) << 60 | (op_id)((generation) & 0xfffffff) << 32 | (index))
-#define OP_KIND(op) ((enum sim_op)((op) >> 60))
-#define OP_GENERATION(op) ((uint32_t)((op) >> 32) & 0xfffffff)
-#define OP_INDEX(op) ((uint32_t)(op))
+#define OP(kind, generation, index) ((op_id)(kind) << 60 | (op_id)((generation)&0xfffffff) << 32 | (index))
+#define OP_KIND(op)                 ((enum sim_op)((op) >> 60))
+#define OP_GENERATION(op)           ((uint32_t)((op) >> 32) & 0xfffffff)
+#define OP_INDEX(op)                ((uint32_t)(op))
 
 static inline struct sim_fetch *sim_fetch_at(struct sim *sim, uint32_t i)
 {
@@ -208,7 +208,8 @@ void sim_fetch_event(struct sim *sim, enum sim_event event, uint32_t index);
 void sim_fetch_milestone(struct sim *sim, uint64_t user, uint32_t milestone, double exact_ns);
 void sim_fetch_cancel(struct sim *sim, struct sim_fetch *fetch);
 /* The copy waits for the group; FALSE: it is there, *ready_ns says since (or until) when. */
-gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *fetch, uint32_t group, struct sim_copy *copy, double *ready_ns);
+gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *fetch, uint32_t group, struct sim_copy *copy,
+                        double *ready_ns);
 /* A copy of the group has been made, or will not be. */
 void sim_fetch_credit(struct sim *sim, struct sim_fetch *fetch, uint32_t group);
 void sim_fetch_server_failed(struct sim *sim, uint32_t memory_server);

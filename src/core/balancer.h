@@ -14,18 +14,20 @@ struct choice {
   uint32_t gpu;
   enum record_reason reason;
   struct forecast forecast;
-  int64_t other_ns; /* forecast finish of the best other kind of choice, absolute; TIME_NEVER = none weighed */
+  int64_t
+      other_ns; /* forecast finish of the best other kind of choice, absolute; TIME_NEVER = none weighed */
 };
 
 struct balancer_ops {
   const char *name;
-  /* FALSE: no GPU now; the request waits in the central queue, which is looked at again at every completion. */
+  /* FALSE: no GPU now; the request waits in the central queue, which is looked at again at every completion.
+   */
   gboolean (*choose)(struct cluster_view *view, const struct balance_request *request, int64_t now,
                      struct choice *choice);
 };
 
-extern const struct balancer_ops balancer_cache_aware, balancer_least_loaded, balancer_round_robin, balancer_pinned,
-    balancer_multiplexed, balancer_processes, balancer_earliest_start;
+extern const struct balancer_ops balancer_cache_aware, balancer_least_loaded, balancer_round_robin,
+    balancer_pinned, balancer_multiplexed, balancer_processes, balancer_earliest_start;
 
 const struct balancer_ops *balancer_by_name(const char *name);
 /* Index of the usable GPU with the least outstanding work, NO_INDEX if none; ties: the lowest. */

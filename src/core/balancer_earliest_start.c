@@ -1,16 +1,17 @@
-/* Earliest start: ServerlessLLM's locality-aware choice. Estimated start = wait for the GPU, then the load from the best
- * local tier; only servers that have the model in GPU memory, DRAM or on their SSD qualify. */
+/* Earliest start: ServerlessLLM's locality-aware choice. Estimated start = wait for the GPU, then the load
+ * from the best local tier; only servers that have the model in GPU memory, DRAM or on their SSD qualify. */
 #include "core/balancer.h"
 
 static gboolean has_local_copy(const struct cluster_view *view, uint32_t gpu, uint32_t model)
 {
   uint32_t server = view->gpu[gpu].server, servers = view->config->servers_at_start;
-  return bit_get(view_holds(view, model), gpu) || bit_get(view->cached + (size_t)model * view->server_words, server) ||
+  return bit_get(view_holds(view, model), gpu) ||
+         bit_get(view->cached + (size_t)model * view->server_words, server) ||
          (server < servers && (server + servers - model % servers) % servers < view->config->ssd_copies);
 }
 
-static gboolean earliest_start_choose(struct cluster_view *view, const struct balance_request *request, int64_t now,
-                                      struct choice *choice)
+static gboolean earliest_start_choose(struct cluster_view *view, const struct balance_request *request,
+                                      int64_t now, struct choice *choice)
 {
   int64_t least = TIME_NEVER;
   choice->gpu = NO_INDEX;
@@ -33,4 +34,5 @@ static gboolean earliest_start_choose(struct cluster_view *view, const struct ba
   return choice->gpu != NO_INDEX;
 }
 
-const struct balancer_ops balancer_earliest_start = {.name = "earliest_start", .choose = earliest_start_choose};
+const struct balancer_ops balancer_earliest_start = {.name = "earliest_start",
+                                                     .choose = earliest_start_choose};

@@ -1,8 +1,9 @@
-/* Least outstanding work: with equal GPUs and known service times this is one first-come-first-served queue. */
+/* Least outstanding work: with equal GPUs and known service times this is one first-come-first-served queue.
+ */
 #include "core/balancer.h"
 
-static gboolean least_loaded_choose(struct cluster_view *view, const struct balance_request *request, int64_t now,
-                                    struct choice *choice)
+static gboolean least_loaded_choose(struct cluster_view *view, const struct balance_request *request,
+                                    int64_t now, struct choice *choice)
 {
   uint32_t gpu = balancer_least_work(view);
   if (gpu == NO_INDEX)

@@ -1,5 +1,5 @@
-/* Pinned: each demand slot has a replica of its own, slot s on the s-th usable GPU; requests without a slot go to their
- * model's. As a Ray Serve user would deploy one replica an application. */
+/* Pinned: each demand slot has a replica of its own, slot s on the s-th usable GPU; requests without a slot
+ * go to their model's. As a Ray Serve user would deploy one replica an application. */
 #include "core/balancer.h"
 
 static gboolean pinned_choose(struct cluster_view *view, const struct balance_request *request, int64_t now,

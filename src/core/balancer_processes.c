@@ -1,5 +1,5 @@
-/* Processes (MPS): a process with the model and the shortest queue, if it has room; else start one on a GPU with no
- * request; else wait in the central queue. */
+/* Processes (MPS): a process with the model and the shortest queue, if it has room; else start one on a GPU
+ * with no request; else wait in the central queue. */
 #include "core/balancer.h"
 
 /* Fewest requests at the model's process; among equals, the GPU whose other processes have fewest. */
@@ -38,8 +38,8 @@ static uint32_t idle_gpu(const struct cluster_view *view, uint32_t model)
   return best;
 }
 
-static gboolean processes_choose(struct cluster_view *view, const struct balance_request *request, int64_t now,
-                                 struct choice *choice)
+static gboolean processes_choose(struct cluster_view *view, const struct balance_request *request,
+                                 int64_t now, struct choice *choice)
 {
   choice->reason = REASON_SHORT_QUEUE;
   choice->gpu = shortest_process(view, request->model);

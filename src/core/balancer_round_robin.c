@@ -1,8 +1,8 @@
 /* Round robin over the usable GPUs, whatever they hold. */
 #include "core/balancer.h"
 
-static gboolean round_robin_choose(struct cluster_view *view, const struct balance_request *request, int64_t now,
-                                   struct choice *choice)
+static gboolean round_robin_choose(struct cluster_view *view, const struct balance_request *request,
+                                   int64_t now, struct choice *choice)
 {
   for (uint32_t tried = 0; tried < view->gpus; tried++) {
     uint32_t gpu = view->turn;

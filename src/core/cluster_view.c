@@ -14,8 +14,8 @@ static struct tier *shadow_new(struct cluster_view *view, uint32_t gpu)
   const struct config *config = view->config;
   uint32_t hw = view->gpu[gpu].hw;
   view->gpu[gpu].owner = (struct shadow_owner){view, gpu};
-  return tier_new(config_gpu_bytes(config, hw), FALSE, config_models_max(config, hw), catalog_models(config->catalog),
-                  &tier_policy_lru, shadow_evicted, &view->gpu[gpu].owner);
+  return tier_new(config_gpu_bytes(config, hw), FALSE, config_models_max(config, hw),
+                  catalog_models(config->catalog), &tier_policy_lru, shadow_evicted, &view->gpu[gpu].owner);
 }
 
 static void gpus_init(struct cluster_view *view)
@@ -24,7 +24,8 @@ static void gpus_init(struct cluster_view *view)
   for (uint32_t s = 0; s < config->servers; s++)
     for (uint32_t g = 0; g < config->server[s].gpus; g++) {
       uint32_t gpu = config->server[s].first_gpu + g;
-      view->gpu[gpu] = (struct gpu_view){.server = s, .hw = config->server[s].hw, .first = NO_INDEX, .last = NO_INDEX};
+      view->gpu[gpu] =
+          (struct gpu_view){.server = s, .hw = config->server[s].hw, .first = NO_INDEX, .last = NO_INDEX};
       view->free_at[gpu] = TIME_NEVER;
       if (config->system->residence != RESIDENCE_EVERYWHERE)
         view->gpu[gpu].shadow = shadow_new(view, gpu);
@@ -45,6 +46,7 @@ struct cluster_view *cluster_view_new(const struct config *config)
   view->holds = g_new0(uint64_t, (size_t)models * view->gpu_words);
   view->ready = g_new0(uint64_t, (size_t)models * view->gpu_words);
   view->cached = g_new0(uint64_t, (size_t)models * view->server_words);
+  view->coming = g_new0(uint64_t, (size_t)models * view->server_words);
   view->speed = g_new(double, config->hardware_count);
   for (uint32_t hw = 0; hw < config->hardware_count; hw++)
     view->speed[hw] = hardware_speedup(&config->hardware[hw], config_concurrency(config, hw));
@@ -66,6 +68,7 @@ void cluster_view_free(struct cluster_view *view)
   g_free(view->holds);
   g_free(view->ready);
   g_free(view->cached);
+  g_free(view->coming);
   g_free(view->speed);
   g_free(view);
 }
@@ -87,8 +90,10 @@ static void server_forget(struct cluster_view *view, uint32_t server)
   const struct server_config *sc = &view->config->server[server];
   for (uint32_t g = 0; g < sc->gpus; g++)
     gpu_forget(view, sc->first_gpu + g);
-  for (uint32_t m = 0; m < catalog_models(view->config->catalog); m++)
+  for (uint32_t m = 0; m < catalog_models(view->config->catalog); m++) {
     bit_set(view->cached + (size_t)m * view->server_words, server, FALSE);
+    bit_set(view->coming + (size_t)m * view->server_words, server, FALSE);
+  }
 }
 
 void cluster_view_up(struct cluster_view *view, uint32_t server, int64_t now)
@@ -100,6 +105,7 @@ void cluster_view_up(struct cluster_view *view, uint32_t server, int64_t now)
   for (uint32_t g = sc->first_gpu; g < sc->first_gpu + sc->gpus; g++) {
     view->free_at[g] = now;
     view->gpu[g].training = view->gpu[g].saving = FALSE;
+    view->gpu[g].load_until = now;
   }
   view->up_gpus += sc->gpus;
 }
@@ -114,7 +120,8 @@ void cluster_view_down(struct cluster_view *view, uint32_t server, enum member_s
     view->free_at[g] = TIME_NEVER;
 }
 
-double cluster_view_service_ns(const struct cluster_view *view, uint32_t gpu, uint32_t model, int64_t service_ns)
+double cluster_view_service_ns(const struct cluster_view *view, uint32_t gpu, uint32_t model,
+                               int64_t service_ns)
 {
   if (service_ns > 0)
     return (double)service_ns;
@@ -122,25 +129,59 @@ double cluster_view_service_ns(const struct cluster_view *view, uint32_t gpu, ui
   return resident_ns(view->config->plans, m->profile, view->gpu[gpu].hw);
 }
 
-/* What a remote load takes longer than alone: its share of what else the server's link still has to bring, and a link
- * that lately gave less than its nominal rate. Max-min sharing gives each of n other loads at most as much as ours. */
-static double contention_ns(const struct cluster_view *view, uint32_t gpu, uint64_t bytes, const struct load_path *path)
+/* A remote load's time on the network beside what else the server's link still has to bring, over a link that
+ * lately gave less than its nominal rate. Max-min sharing gives each of n other loads at most as much as
+ * ours. */
+static double network_ns(const struct cluster_view *view, uint32_t gpu, uint64_t bytes, double nominal)
 {
   const struct server_view *server = &view->server[view->gpu[gpu].server];
-  double nominal = path->net_bytes_s, rate = nominal;
+  double rate = nominal, most = (double)server->fetches * (double)bytes;
   if (server->net_rate > 0 && (nominal <= 0 || server->net_rate < nominal))
     rate = server->net_rate;
-  double others = (double)server->net_left, most = (double)server->fetches * (double)bytes;
-  if (others > most)
-    others = most;
-  return transfer_ns(bytes, rate) - transfer_ns(bytes, nominal) + (rate > 0 ? others * 1e9 / rate : 0);
+  double others = (double)server->net_left < most ? (double)server->net_left : most;
+  return transfer_ns(bytes, rate) + (rate > 0 ? others * 1e9 / rate : 0);
+}
+
+/* What the loads of the GPUs behind the same PCIe switch take of its link: each at most as much as ours. */
+static double switch_ns(const struct cluster_view *view, uint32_t gpu, double pcie_ns, int64_t now)
+{
+  const struct gpu_view *gv = &view->gpu[gpu];
+  const struct server_config *sc = &view->config->server[gv->server];
+  uint32_t width = view->config->hardware[gv->hw].gpus_per_pcie_switch;
+  double sum = 0;
+  if (width <= 1)
+    return 0;
+  uint32_t from = sc->first_gpu + (gpu - sc->first_gpu) / width * width, end = sc->first_gpu + sc->gpus;
+  for (uint32_t g = from; g < from + width && g < end; g++) {
+    double left = (double)(view->gpu[g].load_until - now);
+    if (g != gpu && left > 0)
+      sum += left < pcie_ns ? left : pcie_ns;
+  }
+  return sum;
+}
+
+/* Stages overlap: a load takes as much longer than alone as the busiest stage takes longer than the slowest
+ * does alone. pcie_ns: of that, its own time on PCIe. */
+static double contention_ns(const struct cluster_view *view, uint32_t gpu, uint64_t bytes,
+                            const struct load_path *path, gboolean fetches, int64_t now, double *pcie_ns)
+{
+  *pcie_ns = transfer_ns(bytes, path->pcie_bytes_s);
+  double alone = *pcie_ns, busiest = *pcie_ns + switch_ns(view, gpu, *pcie_ns, now);
+  if (path->remote) {
+    double net = transfer_ns(bytes, path->net_bytes_s);
+    double shared = fetches ? network_ns(view, gpu, bytes, path->net_bytes_s) : net;
+    alone = net > alone ? net : alone;
+    busiest = shared > busiest ? shared : busiest;
+  }
+  return busiest > alone ? busiest - alone : 0;
 }
 
 static double process_start_ns(const struct cluster_view *view, uint32_t gpu, const struct profile *profile)
 {
   const struct hardware *hw = &view->config->hardware[view->gpu[gpu].hw];
   const struct profile_timing *timing = &profile->timing[view->gpu[gpu].hw];
-  return hw->mps_process_start_ns + timing->unpickle_ns + transfer_ns(profile->param_bytes, hw->pageable_bytes_s) +
+  return hw->mps_process_start_ns + timing->unpickle_ns +
+         transfer_ns(profile->param_bytes, hw->pageable_bytes_s) +
          (timing->first_inference_ns > 0 ? timing->first_inference_ns : timing->warm_ns);
 }
 
@@ -150,7 +191,8 @@ static double stop_and_go_ns(const struct cluster_view *view, uint32_t gpu, uint
   const struct hardware *hw = &view->config->hardware[view->gpu[gpu].hw];
   const struct profile *profile = catalog_profile(view->config->catalog, model);
   double back = transfer_ns(cluster_view_evicts(view, gpu, model), hw->pageable_to_host_bytes_s);
-  return back + transfer_ns(profile->param_bytes, hw->pageable_bytes_s) + profile->tensors * hw->ray_tensor_ns;
+  return back + transfer_ns(profile->param_bytes, hw->pageable_bytes_s) +
+         profile->tensors * hw->ray_tensor_ns;
 }
 
 static enum load_source forecast_source(const struct cluster_view *view, uint32_t gpu, uint32_t model)
@@ -162,23 +204,40 @@ static enum load_source forecast_source(const struct cluster_view *view, uint32_
   return residence == RESIDENCE_SSD ? SOURCE_SSD : SOURCE_REMOTE;
 }
 
-/* Load and compute of a missing model, alone on its GPU. */
-static double missing_ns(const struct cluster_view *view, uint32_t gpu, uint32_t model, double service,
-                         enum load_source *source)
+/* Load and compute of a missing model. */
+struct missing {
+  double latency_ns;
+  double load_ns; /* until it is on the GPU */
+  double pcie_ns; /* its own time on PCIe, where that overlaps with other loads */
+  enum load_source source;
+  gboolean joins; /* its server fetches it already, for another GPU */
+};
+
+static struct missing missing_forecast(const struct cluster_view *view, uint32_t gpu, uint32_t model,
+                                       double service, int64_t now)
 {
   const struct config *config = view->config;
   const struct profile *profile = catalog_profile(config->catalog, model);
   const struct model *m = &((const struct model *)(const void *)config->catalog->models->data)[model];
-  *source = forecast_source(view, gpu, model);
-  if (config->system->residence == RESIDENCE_PROCESS)
-    return process_start_ns(view, gpu, profile) + service;
-  if (!config->system->pipelined)
-    return stop_and_go_ns(view, gpu, model) + service;
-  const struct load_plan *plan = load_plan(config->plans, m->profile, view->gpu[gpu].hw, *source);
-  double load = plan->latency_ns + service - resident_ns(config->plans, m->profile, view->gpu[gpu].hw);
-  if (*source == SOURCE_REMOTE)
-    load += contention_ns(view, gpu, profile->param_bytes, &plan->path);
-  return load > plan->load_ns ? load : plan->load_ns;
+  struct missing missing = {.source = forecast_source(view, gpu, model)};
+  if (!config->system->pipelined) {
+    missing.load_ns = config->system->residence == RESIDENCE_PROCESS ? process_start_ns(view, gpu, profile)
+                                                                     : stop_and_go_ns(view, gpu, model);
+    missing.latency_ns = missing.load_ns + service;
+    return missing;
+  }
+  const struct load_plan *plan = load_plan(config->plans, m->profile, view->gpu[gpu].hw, missing.source);
+  missing.joins = missing.source == SOURCE_REMOTE &&
+                  bit_get(view->coming + (size_t)model * view->server_words, view->gpu[gpu].server);
+  double more = contention_ns(view, gpu, profile->param_bytes, &plan->path,
+                              missing.source == SOURCE_REMOTE && !missing.joins, now, &missing.pcie_ns);
+  missing.load_ns = plan->load_ns + more;
+  double latency =
+      plan->latency_ns + more + service - resident_ns(config->plans, m->profile, view->gpu[gpu].hw);
+  missing.latency_ns = latency > missing.load_ns ? latency : missing.load_ns;
+  if (missing.joins)
+    missing.source = SOURCE_HOST;
+  return missing;
 }
 
 static double training_penalty_ns(const struct cluster_view *view, uint32_t gpu)
@@ -193,8 +252,32 @@ static double training_penalty_ns(const struct cluster_view *view, uint32_t gpu)
   return step / (2 * (double)p->layers);
 }
 
-void cluster_view_forecast(const struct cluster_view *view, uint32_t gpu, uint32_t model, int64_t service_ns, int64_t now,
-                           struct forecast *forecast)
+static enum record_reason missing_reason(const struct missing *missing)
+{
+  return missing->joins                   ? REASON_JOIN
+         : missing->source == SOURCE_HOST ? REASON_HOST
+         : missing->source == SOURCE_SSD  ? REASON_SSD
+                                          : REASON_REMOTE;
+}
+
+static void missing_finish(const struct cluster_view *view, uint32_t gpu, int64_t start, int64_t arrives,
+                           double service, struct missing missing, struct forecast *forecast)
+{
+  /* Where the GPU has room for a second model, the load runs while earlier requests compute, but behind
+   * earlier loads. */
+  gboolean ahead = view->config->system->pipelined && config_models_max(view->config, view->gpu[gpu].hw) != 1;
+  int64_t begin = ahead ? arrives : start;
+  int64_t behind = view->gpu[gpu].load_until + ns_round(missing.pcie_ns);
+  forecast->source = missing.source;
+  forecast->reason = missing_reason(&missing);
+  forecast->load_ns = ns_round(missing.latency_ns);
+  forecast->loaded_ns = max_i64(begin + ns_round(missing.load_ns), behind);
+  forecast->finish_ns = max_i64(start + ns_round(service),
+                                forecast->loaded_ns + ns_round(missing.latency_ns - missing.load_ns));
+}
+
+void cluster_view_forecast(const struct cluster_view *view, uint32_t gpu, uint32_t model, int64_t service_ns,
+                           int64_t now, struct forecast *forecast)
 {
   double service = cluster_view_service_ns(view, gpu, model, service_ns);
   int64_t arrives = now + view->hop_ns;
@@ -210,14 +293,8 @@ void cluster_view_forecast(const struct cluster_view *view, uint32_t gpu, uint32
     forecast->finish_ns = start + forecast->load_ns;
     return;
   }
-  forecast->load_ns = ns_round(missing_ns(view, gpu, model, service, &forecast->source));
-  forecast->reason = forecast->source == SOURCE_HOST  ? REASON_HOST
-                     : forecast->source == SOURCE_SSD ? REASON_SSD
-                                                      : REASON_REMOTE;
-  /* Where the GPU has room for a second model, the load runs while earlier requests compute. */
-  gboolean ahead = view->config->system->pipelined && config_models_max(view->config, view->gpu[gpu].hw) != 1;
-  forecast->finish_ns = ahead ? max_i64(start + ns_round(service), arrives + forecast->load_ns)
-                              : start + forecast->load_ns;
+  missing_finish(view, gpu, start, arrives, service, missing_forecast(view, gpu, model, service, now),
+                 forecast);
 }
 
 uint64_t cluster_view_evicts(const struct cluster_view *view, uint32_t gpu, uint32_t model)
@@ -229,11 +306,12 @@ uint64_t cluster_view_evicts(const struct cluster_view *view, uint32_t gpu, uint
   return bytes;
 }
 
-int64_t cluster_view_dispatch(struct cluster_view *view, uint32_t gpu, uint32_t model, const struct forecast *forecast,
-                              double service_ns, int64_t now)
+int64_t cluster_view_dispatch(struct cluster_view *view, uint32_t gpu, uint32_t model,
+                              const struct forecast *forecast, double service_ns, int64_t now)
 {
   struct gpu_view *gv = &view->gpu[gpu];
   gv->outstanding++;
+  gv->last_dispatch = now;
   gv->work_ns += service_ns;
   view->free_at[gpu] = forecast->finish_ns;
   if (!gv->shadow)
@@ -242,7 +320,9 @@ int64_t cluster_view_dispatch(struct cluster_view *view, uint32_t gpu, uint32_t 
       tier_reserve(gv->shadow, model, config_entry_bytes(view->config, gv->hw, model), 0, now)) {
     tier_ready(gv->shadow, model);
     bit_set(view_holds(view, model), gpu, TRUE);
+    gv->load_until = forecast->loaded_ns;
     if (forecast->source == SOURCE_REMOTE) {
+      bit_set(view->coming + (size_t)model * view->server_words, gv->server, TRUE);
       view->server[gv->server].net_left += catalog_bytes(view->config->catalog, model);
       view->server[gv->server].fetches++;
     }
@@ -253,8 +333,8 @@ int64_t cluster_view_dispatch(struct cluster_view *view, uint32_t gpu, uint32_t 
   return forecast->finish_ns;
 }
 
-void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, double service_ns, int64_t predicted,
-                       int64_t shift, int64_t now)
+void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, double service_ns,
+                       int64_t predicted, int64_t shift, int64_t now)
 {
   struct gpu_view *gv = &view->gpu[gpu];
   int64_t ended = now - view->hop_ns;
@@ -265,6 +345,7 @@ void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, 
   if (view->free_at[gpu] == TIME_NEVER)
     return;
   if (gv->outstanding == 0) {
+    gv->load_until = min_i64(gv->load_until, ended);
     view->free_at[gpu] = ended;
     return;
   }
@@ -277,9 +358,11 @@ void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, 
   view->free_at[gpu] = max_i64(view->free_at[gpu] + error, ended);
 }
 
-void cluster_view_model_state(struct cluster_view *view, uint32_t server, const struct message_model_state *state,
-                              gboolean wanted)
+void cluster_view_model_state(struct cluster_view *view, uint32_t server,
+                              const struct message_model_state *state, gboolean wanted)
 {
+  if (state->state != TIER_FILLING) /* a fetch has ended, or was in vain */
+    bit_set(view->coming + (size_t)state->model * view->server_words, server, FALSE);
   if (state->gpu == NO_INDEX) {
     bit_set(view->cached + (size_t)state->model * view->server_words, server, state->state == TIER_READY);
     return;
@@ -294,7 +377,8 @@ void cluster_view_model_state(struct cluster_view *view, uint32_t server, const 
     tier_remove(gv->shadow, state->model);
     bit_set(view_holds(view, state->model), gpu, FALSE);
   } else if (state->state == TIER_READY && !held && gv->outstanding == 0 &&
-             tier_reserve(gv->shadow, state->model, config_entry_bytes(view->config, gv->hw, state->model), 0, 0)) {
+             tier_reserve(gv->shadow, state->model, config_entry_bytes(view->config, gv->hw, state->model), 0,
+                          0)) {
     tier_ready(gv->shadow, state->model);
     bit_set(view_holds(view, state->model), gpu, TRUE);
   }

@@ -1,4 +1,5 @@
-/* What the actors of one run are told at the start: the same read-only struct for all of them, built by the harness. */
+/* What the actors of one run are told at the start: the same read-only struct for all of them, built by the
+ * harness. */
 #ifndef DM_CONFIG_H
 #define DM_CONFIG_H
 
@@ -9,12 +10,12 @@
 #include "core/tier.h"
 
 #define MEMORY_SERVERS_MAX 64 /* a plan names its members as bits of a u64 */
-#define GPU_SERVERS_MAX 4096
-#define SERVER_GPUS_MAX 64
+#define GPU_SERVERS_MAX    4096
+#define SERVER_GPUS_MAX    64
 
 /* One GPU server that is there from the start or may be added. */
 struct server_config {
-  uint32_t hw;        /* index into config.hardware */
+  uint32_t hw; /* index into config.hardware */
   uint32_t gpus;
   uint32_t first_gpu; /* global number of its GPU 0 */
 };
@@ -29,9 +30,9 @@ struct config {
   uint32_t hardware_count;
   struct hardware memory_hardware;
 
-  const struct server_config *server;      /* [servers] */
-  uint32_t servers, servers_at_start;      /* GPU servers */
-  uint32_t gpus;                           /* of all of them */
+  const struct server_config *server; /* [servers] */
+  uint32_t servers, servers_at_start; /* GPU servers */
+  uint32_t gpus;                      /* of all of them */
   uint32_t memory_servers, memory_servers_at_start;
 
   uint64_t host_cache_bytes;
@@ -55,12 +56,12 @@ struct config {
   int64_t timeout_ns; /* 0 = never */
   uint32_t max_queue; /* 0 = no limit */
 
-  uint32_t train_profile;    /* NO_INDEX = no training */
+  uint32_t train_profile; /* NO_INDEX = no training */
   int64_t train_step_ns;
   uint64_t train_state_bytes;
-  gboolean train_endless;    /* one job that never ends, else jobs come as messages */
+  gboolean train_endless; /* one job that never ends, else jobs come as messages */
   gboolean yield_layer;
-  uint64_t train_burst;      /* steps told at once */
+  uint64_t train_burst; /* steps told at once */
 };
 
 static inline const struct hardware *config_server_hardware(const struct config *config, uint32_t server)
@@ -68,13 +69,13 @@ static inline const struct hardware *config_server_hardware(const struct config 
   return &config->hardware[config->server[server].hw];
 }
 
-/* Limit of models on one GPU; 0 = none. */
+/* Limit of models on one GPU; 0 = none. Processes have a limit of their own: one model a GPU is no part of
+ * MPS. */
 static inline uint32_t config_models_max(const struct config *config, uint32_t hw)
 {
-  uint32_t most = config->gpu_models_max, processes = config->hardware[hw].mps_max_processes;
-  if (config->system->residence == RESIDENCE_PROCESS && processes && (most == 0 || processes < most))
-    most = processes;
-  return most;
+  if (config->system->residence == RESIDENCE_PROCESS)
+    return config->hardware[hw].mps_max_processes;
+  return config->gpu_models_max;
 }
 
 static inline uint64_t config_gpu_bytes(const struct config *config, uint32_t hw)
@@ -85,7 +86,8 @@ static inline uint64_t config_gpu_bytes(const struct config *config, uint32_t hw
 /* What a model takes of a GPU: its parameters, and its process where models live in processes. */
 static inline uint64_t config_entry_bytes(const struct config *config, uint32_t hw, uint32_t model)
 {
-  uint64_t process = config->system->residence == RESIDENCE_PROCESS ? config->hardware[hw].mps_process_bytes : 0;
+  uint64_t process =
+      config->system->residence == RESIDENCE_PROCESS ? config->hardware[hw].mps_process_bytes : 0;
   return catalog_bytes(config->catalog, model) + process;
 }
 

@@ -48,6 +48,9 @@ static void controller_start(void *actor)
   uint32_t n = c->config->memory_servers_at_start;
   c->plan_version = 1;
   c->plan_members = c->alive_members = n >= 64 ? UINT64_MAX : (1ULL << n) - 1;
+  /* The founders are up until they are silent: the first of them to join is no reason to move shards. */
+  for (uint32_t i = 0; i < n; i++)
+    c->memory[i] = (struct memory_member){.state = MEMBER_UP, .last_heard = world_now(c->world)};
   if (c->config->heartbeat_ns > 0)
     c->world->ops->timer(c->world, c->config->heartbeat_ns, TIMER_TAG(TIMER_HEARTBEAT, 0));
 }

@@ -1,5 +1,5 @@
-/* The controller: admits requests, sends each to a GPU by the balancer's choice, learns from reports, keeps the members of
- * both pools by heartbeat, hands idle GPUs to training and takes them back.
+/* The controller: admits requests, sends each to a GPU by the balancer's choice, learns from reports, keeps
+ * the members of both pools by heartbeat, hands idle GPUs to training and takes them back.
  *
  * An actor of world.h. Owns one slot for each request in the system; a request is answered exactly once. */
 #ifndef DM_CONTROLLER_H

@@ -1,8 +1,10 @@
-/* Members of both pools: who joined, who is silent, who leaves; and where shards lie as memory servers change.
+/* Members of both pools: who joined, who is silent, who leaves; and where shards lie as memory servers
+ * change.
  *
- * A change of the memory pool goes: PLACE to the servers of the next plan (they fetch what they lack from the holders
- * under the present one), PLACED from all, PLAN to the GPU servers, their acknowledgement when no fetch uses the old
- * plan, DROP to the memory servers. One change at a time; what happened meanwhile is the next change. */
+ * A change of the memory pool goes: PLACE to the servers of the next plan (they fetch what they lack from the
+ * holders under the present one), PLACED from all, PLAN to the GPU servers, their acknowledgement when no
+ * fetch uses the old plan, DROP to the memory servers. One change at a time; what happened meanwhile is the
+ * next change. */
 #include "core/controller_internal.h"
 
 static void record_member(struct controller *c, actor_id member, enum record_reason reason)
@@ -41,7 +43,8 @@ static void tell_member(struct controller *c, uint32_t index, gboolean alive)
   tell_gpu_servers(c, &m);
 }
 
-/* --- the plan of the memory pool ------------------------------------------------------------------------------------*/
+/* --- the plan of the memory pool
+ * ------------------------------------------------------------------------------------*/
 
 static uint64_t wanted_members(const struct controller *c)
 {
@@ -124,7 +127,8 @@ void controller_plan_ack(struct controller *c, uint32_t server, const struct mes
   plan_settled(c);
 }
 
-/* --- joining --------------------------------------------------------------------------------------------------------*/
+/* --- joining
+ * --------------------------------------------------------------------------------------------------------*/
 
 static void gpu_server_up(struct controller *c, uint32_t server)
 {
@@ -185,7 +189,8 @@ void controller_heard(struct controller *c, actor_id from, uint32_t epoch)
   }
 }
 
-/* --- leaving --------------------------------------------------------------------------------------------------------*/
+/* --- leaving
+ * --------------------------------------------------------------------------------------------------------*/
 
 static void gpu_server_lost(struct controller *c, uint32_t server)
 {

@@ -3,7 +3,8 @@
 
 #define ATTEMPTS_MAX 4 /* dispatches of one request before it is given up */
 
-/* --- slots and lists ------------------------------------------------------------------------------------------------*/
+/* --- slots and lists
+ * ------------------------------------------------------------------------------------------------*/
 
 static void slots_grow(struct controller *c)
 {
@@ -104,7 +105,8 @@ static void central_remove(struct controller *c, uint32_t tag)
   c->central_length--;
 }
 
-/* --- answers --------------------------------------------------------------------------------------------------------*/
+/* --- answers
+ * --------------------------------------------------------------------------------------------------------*/
 
 static void answer(struct controller *c, const struct request_slot *r, enum outcome outcome, enum found found,
                    int64_t waited_ns, int64_t executed_ns)
@@ -127,24 +129,26 @@ static void answer_failed(struct controller *c, uint32_t tag, enum outcome outco
   slot_give(c, tag);
 }
 
-/* --- dispatch -------------------------------------------------------------------------------------------------------*/
+/* --- dispatch
+ * -------------------------------------------------------------------------------------------------------*/
 
 static void record_dispatch(struct controller *c, const struct request_slot *r, const struct choice *choice)
 {
   int64_t now = world_now(c->world);
   const struct forecast *f = &choice->forecast;
-  controller_record(c, (struct record){.kind = RECORD_DISPATCH,
-                                       .reason = r->attempt > 0 ? REASON_RETRY : choice->reason,
-                                       .request = r->id,
-                                       .model = r->model,
-                                       .server = c->view->gpu[r->gpu].server,
-                                       .gpu = r->gpu,
-                                       .group = NO_INDEX,
-                                       .source = f->source == LOAD_SOURCES ? NO_INDEX : (uint32_t)f->source,
-                                       .a = f->finish_ns - now,
-                                       .b = f->wait_ns,
-                                       .c = f->load_ns,
-                                       .d = choice->other_ns == TIME_NEVER ? TIME_NEVER : choice->other_ns - now});
+  controller_record(
+      c, (struct record){.kind = RECORD_DISPATCH,
+                         .reason = r->attempt > 0 ? REASON_RETRY : choice->reason,
+                         .request = r->id,
+                         .model = r->model,
+                         .server = c->view->gpu[r->gpu].server,
+                         .gpu = r->gpu,
+                         .group = NO_INDEX,
+                         .source = f->source == LOAD_SOURCES ? NO_INDEX : (uint32_t)f->source,
+                         .a = f->finish_ns - now,
+                         .b = f->wait_ns,
+                         .c = f->load_ns,
+                         .d = choice->other_ns == TIME_NEVER ? TIME_NEVER : choice->other_ns - now});
 }
 
 static void send_to(struct controller *c, uint32_t tag, const struct choice *choice)
@@ -237,7 +241,8 @@ void controller_proxy_passed(struct controller *c, uint32_t tag)
     slot_give(c, tag);
 }
 
-/* --- completion -----------------------------------------------------------------------------------------------------*/
+/* --- completion
+ * -----------------------------------------------------------------------------------------------------*/
 
 static void unbook(struct controller *c, uint32_t tag)
 {
@@ -329,7 +334,8 @@ void controller_late(struct controller *c)
   struct late_entry *entry;
   while ((entry = g_queue_peek_head(c->late))) {
     struct request_slot *r = &c->slot[entry->tag];
-    gboolean open = r->generation == entry->generation && r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED;
+    gboolean open =
+        r->generation == entry->generation && r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED;
     int64_t left = open ? r->arrived + c->config->timeout_ns - now : 0;
     if (left > 0) {
       c->world->ops->timer(c->world, left, TIMER_TAG(TIMER_LATE, 0));

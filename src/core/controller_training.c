@@ -1,8 +1,8 @@
 /* GPU allocation between inference and elastic training.
  *
- * A GPU without requests goes to the first job that wants more GPUs, once it has been idle for as long as giving it and
- * taking it back costs (the ski-rental rule: never more than twice the cost of knowing the future). Inference takes it
- * back by being dispatched there; the GPU server stops its trainer itself. */
+ * A GPU without requests goes to the first job that wants more GPUs, once it has been idle for as long as
+ * giving it and taking it back costs (the ski-rental rule: never more than twice the cost of knowing the
+ * future). Inference takes it back by being dispatched there; the GPU server stops its trainer itself. */
 #include "core/controller_internal.h"
 
 static int64_t switch_cost_ns(const struct controller *c, uint32_t gpu)
@@ -31,8 +31,9 @@ static uint32_t next_job(struct controller *c)
 static void send_train(struct controller *c, uint32_t gpu, uint32_t job, uint64_t steps)
 {
   uint32_t server = c->view->gpu[gpu].server;
-  struct message m = {.type = MESSAGE_TRAIN,
-                      .train = {.gpu = gpu - c->config->server[server].first_gpu, .job = job, .steps = steps}};
+  struct message m = {
+      .type = MESSAGE_TRAIN,
+      .train = {.gpu = gpu - c->config->server[server].first_gpu, .job = job, .steps = steps}};
   world_send(c->world, ACTOR(ACTOR_GPU_SERVER, server), &m);
 }
 
@@ -56,7 +57,8 @@ void controller_train_if_idle(struct controller *c, uint32_t gpu)
 {
   struct gpu_view *gv = &c->view->gpu[gpu];
   int64_t idle = world_now(c->world) - c->trainee[gpu].idle_since;
-  if (gv->outstanding > 0 || gv->training || c->view->free_at[gpu] == TIME_NEVER || idle < switch_cost_ns(c, gpu))
+  if (gv->outstanding > 0 || gv->training || c->view->free_at[gpu] == TIME_NEVER ||
+      idle < switch_cost_ns(c, gpu))
     return;
   uint32_t job = next_job(c);
   if (job == NO_INDEX)

@@ -1,7 +1,7 @@
 /* GError domain of the project; see error.h. */
 #include "core/error.h"
 
-G_DEFINE_QUARK(distmind-error, dm_error)
+G_DEFINE_QUARK(distmind - error, dm_error)
 
 gboolean input_error(GError **error, const char *file, unsigned line, const char *format, ...)
 {

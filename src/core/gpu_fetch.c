@@ -1,7 +1,8 @@
-/* Fetches: parameters on their way into host memory, from the memory pool or the SSD, into the host cache or staging.
+/* Fetches: parameters on their way into host memory, from the memory pool or the SSD, into the host cache or
+ * staging.
  *
- * One network load of a model at a time on a server: whoever needs the model too uploads from the same fetch. When a
- * memory server is lost, the fetch is cancelled and what is missing is read from another copy. */
+ * One network load of a model at a time on a server: whoever needs the model too uploads from the same fetch.
+ * When a memory server is lost, the fetch is cancelled and what is missing is read from another copy. */
 #include "core/gpu_server_internal.h"
 
 static struct fetch *fetch_take(struct gpu_server *s)
@@ -44,8 +45,8 @@ static gboolean choose_servers(const struct gpu_server *s, struct fetch *fetch)
   return TRUE;
 }
 
-/* Bytes that may wait in host memory for PCIe. Staging smaller than the model bounds it too: each stream runs at most one
- * group past the limit, and the group being uploaded is still there. */
+/* Bytes that may wait in host memory for PCIe. Staging smaller than the model bounds it too: each stream runs
+ * at most one group past the limit, and the group being uploaded is still there. */
 static uint64_t window_bytes(const struct gpu_server *s, const struct fetch *fetch)
 {
   uint64_t window = s->config->window_bytes, largest = 0;
@@ -57,7 +58,8 @@ static uint64_t window_bytes(const struct gpu_server *s, const struct fetch *fet
   return window == 0 ? room : MIN(window, room);
 }
 
-static void fetch_issue(struct gpu_server *s, struct fetch *fetch, uint32_t gpu, uint32_t first, uint64_t request)
+static void fetch_issue(struct gpu_server *s, struct fetch *fetch, uint32_t gpu, uint32_t first,
+                        uint64_t request)
 {
   struct fetch_spec spec = {.model = fetch->model,
                             .source = fetch->source,
@@ -75,12 +77,22 @@ static void fetch_issue(struct gpu_server *s, struct fetch *fetch, uint32_t gpu,
   fetch_report(s);
 }
 
-static gboolean take_room(struct gpu_server *s, struct gpu *gpu, struct fetch *fetch)
+static gboolean enter_cache(struct gpu_server *s, const struct fetch *fetch, uint64_t bytes, double reload_ns,
+                            uint64_t request)
+{
+  s->cache_request = request;
+  gboolean entered = s->host && tier_reserve(s->host, fetch->model, bytes, reload_ns, world_now(s->world));
+  s->cache_request = UINT64_MAX;
+  return entered;
+}
+
+static gboolean take_room(struct gpu_server *s, struct gpu *gpu, struct fetch *fetch, uint64_t request)
 {
   uint64_t bytes = catalog_bytes(s->config->catalog, fetch->model);
-  const struct model *model = &((const struct model *)(const void *)s->config->catalog->models->data)[fetch->model];
+  const struct model *model =
+      &((const struct model *)(const void *)s->config->catalog->models->data)[fetch->model];
   double reload = load_plan(s->config->plans, model->profile, s->hw, fetch->source)->load_ns;
-  if (s->host && tier_reserve(s->host, fetch->model, bytes, reload, world_now(s->world))) {
+  if (enter_cache(s, fetch, bytes, reload, request)) {
     fetch->cached = TRUE;
     return TRUE;
   }
@@ -120,11 +132,12 @@ static void plan_unref(struct gpu_server *s, struct plan_ref *ref)
     plan_ack(s);
 }
 
-gboolean fetch_begin(struct gpu_server *s, struct gpu *gpu, struct task *task, enum load_source source, struct fetch **out,
-                     gboolean *lost)
+gboolean fetch_begin(struct gpu_server *s, struct gpu *gpu, struct task *task, enum load_source source,
+                     struct fetch **out, gboolean *lost)
 {
   struct fetch *fetch = fetch_take(s);
-  const struct model *model = &((const struct model *)(const void *)s->config->catalog->models->data)[task->model];
+  const struct model *model =
+      &((const struct model *)(const void *)s->config->catalog->models->data)[task->model];
   fetch->model = task->model;
   fetch->source = source;
   fetch->plan_ref = source == SOURCE_REMOTE ? s->plan : NULL;
@@ -132,7 +145,7 @@ gboolean fetch_begin(struct gpu_server *s, struct gpu *gpu, struct task *task, e
                     ? pool_plan_fetch(s->plan->plan, s->config->catalog, task->model, s->hw)
                     : load_plan(s->config->plans, model->profile, s->hw, source)->local;
   *lost = source == SOURCE_REMOTE && !choose_servers(s, fetch);
-  if (*lost || !take_room(s, gpu, fetch)) {
+  if (*lost || !take_room(s, gpu, fetch, task->id)) {
     fetch_drop(s, fetch);
     return FALSE;
   }
@@ -206,7 +219,8 @@ static void abort_loads(struct gpu_server *s, uint32_t fetch)
 }
 
 /* Loads of the fetch that lack groups; FALSE while one of them still has operations under way. */
-static gboolean broken_loads(struct gpu_server *s, uint32_t fetch, uint32_t *first, uint32_t *gpu, uint64_t *request)
+static gboolean broken_loads(struct gpu_server *s, uint32_t fetch, uint32_t *first, uint32_t *gpu,
+                             uint64_t *request)
 {
   gboolean any = FALSE;
   *first = UINT32_MAX;
@@ -290,8 +304,9 @@ static void send_report(struct gpu_server *s)
     if (fetch->source == SOURCE_REMOTE && fetch->op != 0)
       left += fetch->plan->total_bytes - MIN(fetch->credited, fetch->plan->total_bytes);
   }
-  struct message m = {.type = MESSAGE_REPORT,
-                      .report = {.net_left_bytes = left, .net_rate = (uint64_t)s->rate, .fetches = s->active_fetches}};
+  struct message m = {
+      .type = MESSAGE_REPORT,
+      .report = {.net_left_bytes = left, .net_rate = (uint64_t)s->rate, .fetches = s->active_fetches}};
   server_send(s, &m);
   s->report_due = FALSE;
 }

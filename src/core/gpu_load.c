@@ -1,4 +1,5 @@
-/* Loads: models on their way onto a GPU, from begin to the last uploaded group, through failures of their fetch. */
+/* Loads: models on their way onto a GPU, from begin to the last uploaded group, through failures of their
+ * fetch. */
 #include "core/gpu_server_internal.h"
 
 static struct load *load_take(struct gpu_server *s)

@@ -1,13 +1,14 @@
 /* The queue of one GPU: requests are secured, run and answered in order.
  *
- * Securing a request pins its model in GPU memory or begins its load; it happens in order of arrival, so a later request
- * never takes the room of an earlier one. */
+ * Securing a request pins its model in GPU memory or begins its load; it happens in order of arrival, so a
+ * later request never takes the room of an earlier one. */
 #include "core/gpu_server_internal.h"
 
 /* Loads under way for one GPU: that of the request at the head, and the next one's. */
 #define LOADS_MAX 2
 
-/* --- tasks ----------------------------------------------------------------------------------------------------------*/
+/* --- tasks
+ * ----------------------------------------------------------------------------------------------------------*/
 
 static struct task *task_new(struct gpu_server *s)
 {
@@ -68,7 +69,8 @@ static void unhold(struct gpu_server *s, struct gpu *gpu)
     gpu->held_ns += (double)(world_now(s->world) - gpu->held_since);
 }
 
-/* --- securing -------------------------------------------------------------------------------------------------------*/
+/* --- securing
+ * -------------------------------------------------------------------------------------------------------*/
 
 struct load *gpu_find_load(struct gpu_server *s, struct gpu *gpu, uint32_t model)
 {
@@ -105,7 +107,8 @@ static gboolean secure(struct gpu_server *s, struct gpu *gpu, struct task *task)
   return TRUE;
 }
 
-/* --- running --------------------------------------------------------------------------------------------------------*/
+/* --- running
+ * --------------------------------------------------------------------------------------------------------*/
 
 static void compute(struct gpu_server *s, struct task *task, const struct compute_spec *what)
 {
@@ -150,10 +153,11 @@ static void compute_groups(struct gpu_server *s, struct gpu *gpu, struct task *t
 static void compute_resident(struct gpu_server *s, struct task *task)
 {
   const struct profile *profile = catalog_profile(s->config->catalog, task->model);
-  const struct model *model = &((const struct model *)(const void *)s->config->catalog->models->data)[task->model];
+  const struct model *model =
+      &((const struct model *)(const void *)s->config->catalog->models->data)[task->model];
   double launches = s->hardware->launch_ns * profile->layers;
-  double all = task->service_ns > 0 ? (double)task->service_ns
-                                    : resident_ns(s->config->plans, model->profile, s->hw);
+  double all =
+      task->service_ns > 0 ? (double)task->service_ns : resident_ns(s->config->plans, model->profile, s->hw);
   struct compute_spec spec = {
       .group = NO_INDEX, .compute_ns = all > launches ? all - launches : 0, .layers = profile->layers};
   compute(s, task, &spec);
@@ -184,7 +188,8 @@ static gboolean model_runs(struct gpu_server *s, const struct gpu *gpu, uint32_t
 
 static gboolean can_start(struct gpu_server *s, struct gpu *gpu, const struct task *task)
 {
-  if (gpu->running >= config_concurrency(s->config, s->hw) || task->state != TASK_SECURED || trainer_blocks(s, gpu))
+  if (gpu->running >= config_concurrency(s->config, s->hw) || task->state != TASK_SECURED ||
+      trainer_blocks(s, gpu))
     return FALSE;
   if (s->config->system->sharing == SHARING_PROCESS)
     return tier_state(gpu->memory, task->model) == TIER_READY && !model_runs(s, gpu, task->model);

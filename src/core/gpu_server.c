@@ -13,11 +13,15 @@ void server_record(struct gpu_server *s, struct record record)
 
 void server_tell_state(struct gpu_server *s, uint32_t gpu, uint32_t model, enum tier_state state)
 {
-  struct message m = {.type = MESSAGE_MODEL_STATE, .model_state = {.model = model, .gpu = gpu, .state = state}};
+  struct message m = {.type = MESSAGE_MODEL_STATE,
+                      .model_state = {.model = model, .gpu = gpu, .state = state}};
   server_send(s, &m);
 }
 
-/* --- evictions ------------------------------------------------------------------------------------------------------*/
+/* --- evictions
+ * ------------------------------------------------------------------------------------------------------*/
+
+#define VALUE_MOST 9e18 /* a policy's value may be any double */
 
 static void record_eviction(struct gpu_server *s, uint32_t gpu, const struct tier_entry *victim, double value,
                             enum record_reason reason, uint64_t request)
@@ -31,7 +35,7 @@ static void record_eviction(struct gpu_server *s, uint32_t gpu, const struct tie
                                    .source = NO_INDEX,
                                    .a = (int64_t)victim->bytes,
                                    .b = world_now(s->world) - victim->last_use_ns,
-                                   .c = (int64_t)value});
+                                   .c = (int64_t)CLAMP(value, -VALUE_MOST, VALUE_MOST)});
 }
 
 static void gpu_evicted(void *context, const struct tier_entry *victim, double value)
@@ -53,11 +57,13 @@ static void host_evicted(void *context, const struct tier_entry *victim, double 
   struct gpu_server *s = context;
   s->usage.evictions++;
   if (world_records(s->world))
-    record_eviction(s, NO_INDEX, victim, value, REASON_CACHE_SPACE, UINT64_MAX);
+    record_eviction(s, NO_INDEX, victim, value,
+                    s->cache_request == UINT64_MAX ? REASON_SHRUNK : REASON_CACHE_SPACE, s->cache_request);
   server_tell_state(s, NO_INDEX, victim->model, TIER_ABSENT);
 }
 
-/* --- birth, start, death --------------------------------------------------------------------------------------------*/
+/* --- birth, start, death
+ * --------------------------------------------------------------------------------------------*/
 
 static void gpu_init(struct gpu_server *s, uint32_t index)
 {
@@ -90,8 +96,8 @@ static void host_init(struct gpu_server *s)
   if (residence != RESIDENCE_POOL && residence != RESIDENCE_SSD)
     return;
   s->usage.host_bytes = s->config->host_cache_bytes + s->gpus * s->config->staging_bytes;
-  s->host = tier_new(s->config->host_cache_bytes, FALSE, 0, catalog_models(s->config->catalog), s->config->host_policy,
-                     host_evicted, s);
+  s->host = tier_new(s->config->host_cache_bytes, FALSE, 0, catalog_models(s->config->catalog),
+                     s->config->host_policy, host_evicted, s);
 }
 
 struct gpu_server *gpu_server_new(const struct config *config, uint32_t index, struct world *world)
@@ -109,6 +115,7 @@ struct gpu_server *gpu_server_new(const struct config *config, uint32_t index, s
   s->fetches = g_ptr_array_new_with_free_func(g_free);
   s->free_task = s->free_load = s->free_fetch = s->fetch_first = NO_INDEX;
   s->epoch = 1;
+  s->cache_request = UINT64_MAX;
   for (uint32_t g = 0; g < s->gpus; g++)
     gpu_init(s, g);
   host_init(s);
@@ -142,8 +149,8 @@ void gpu_server_free(struct gpu_server *s)
   g_free(s);
 }
 
-static gboolean fill(struct gpu_server *s, struct tier *tier, uint32_t model, uint64_t bytes, double reload_ns,
-                     uint32_t gpu)
+static gboolean fill(struct gpu_server *s, struct tier *tier, uint32_t model, uint64_t bytes,
+                     double reload_ns, uint32_t gpu)
 {
   uint64_t evicts;
   if (!tier_can_reserve(tier, bytes, &evicts) || evicts > 0)
@@ -194,7 +201,8 @@ static void warm_host(struct gpu_server *s)
 static void gpu_server_start(void *actor)
 {
   struct gpu_server *s = actor;
-  struct message m = {.type = MESSAGE_JOIN, .join = {.epoch = s->epoch, .memory_bytes = s->config->host_cache_bytes}};
+  struct message m = {.type = MESSAGE_JOIN,
+                      .join = {.epoch = s->epoch, .memory_bytes = s->config->host_cache_bytes}};
   server_send(s, &m);
   if (s->config->warm && s->index < s->config->servers_at_start) {
     for (uint32_t g = 0; g < s->gpus; g++)
@@ -207,7 +215,8 @@ static void gpu_server_start(void *actor)
     s->world->ops->timer(s->world, s->config->heartbeat_ns, (uint64_t)SERVER_TIMER_HEARTBEAT << 56);
 }
 
-/* --- what comes in --------------------------------------------------------------------------------------------------*/
+/* --- what comes in
+ * --------------------------------------------------------------------------------------------------*/
 
 static void gpu_server_message(void *actor, actor_id from, const struct message *m)
 {

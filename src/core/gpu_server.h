@@ -1,7 +1,8 @@
-/* A GPU server: its GPUs' queues and memories, its host cache and staging, loads and their coalescing, its trainers.
+/* A GPU server: its GPUs' queues and memories, its host cache and staging, loads and their coalescing, its
+ * trainers.
  *
- * An actor of world.h. Requests of one GPU are secured (their model is there or being loaded) and run in order of
- * arrival; the loads of requests that wait run ahead while memory allows. */
+ * An actor of world.h. Requests of one GPU are secured (their model is there or being loaded) and run in
+ * order of arrival; the loads of requests that wait run ahead while memory allows. */
 #ifndef DM_GPU_SERVER_H
 #define DM_GPU_SERVER_H
 
@@ -18,7 +19,7 @@ extern const struct actor_ops gpu_server_actor;
 struct gpu_server_usage {
   uint64_t loads[LOAD_SOURCES], process_starts, evictions;
   uint64_t training_steps, training_lost;
-  double held_ns; /* sum over the GPUs of the time with a request on it, computing or waiting */
+  double held_ns;      /* sum over the GPUs of the time with a request on it, computing or waiting */
   uint64_t host_bytes; /* provisioned: cache and staging, or all models */
 };
 void gpu_server_usage(const struct gpu_server *server, struct gpu_server_usage *usage);

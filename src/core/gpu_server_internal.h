@@ -17,8 +17,8 @@ struct task {
   uint32_t groups_done; /* groups computed, while its model loads */
   enum found found;
   enum task_state state;
-  gboolean lost;        /* no copy of its model is left */
-  gboolean stalled;     /* an operation failed: to go on when the load does */
+  gboolean lost;    /* no copy of its model is left */
+  gboolean stalled; /* an operation failed: to go on when the load does */
 };
 
 /* Bytes on their way into host memory; one network load of a model at a time on a server. */
@@ -29,18 +29,18 @@ struct fetch {
   const struct fetch_plan *plan;
   enum load_source source;
   uint32_t servers[64];
-  uint32_t users;         /* loads that upload from it */
-  gboolean cached;        /* goes into the host cache, else staging */
+  uint32_t users;  /* loads that upload from it */
+  gboolean cached; /* goes into the host cache, else staging */
   uint32_t staging_gpu;
   uint64_t staging_bytes;
   gboolean arrived;
-  uint64_t credited;      /* bytes uploaded by the user that is furthest */
+  uint64_t credited; /* bytes uploaded by the user that is furthest */
 };
 
 /* A model on its way onto a GPU. */
 struct load {
   uint32_t model, gpu, self, next;
-  uint32_t fetch; /* index, NO_INDEX: from the host cache */
+  uint32_t fetch;                          /* index, NO_INDEX: from the host cache */
   uint32_t lane, groups, uploaded, copies; /* copies: under way */
   const struct grouping *grouping;
   op_id *copy; /* [room] of each group */
@@ -57,14 +57,14 @@ enum trainer_state { TRAINER_NONE, TRAINER_LOADING, TRAINER_RUNNING, TRAINER_WAI
 struct trainer {
   enum trainer_state state;
   uint32_t job;
-  uint64_t steps;   /* of the burst */
+  uint64_t steps; /* of the burst */
   uint64_t lost;
   op_id op;
-  gboolean stop;    /* inference wants the GPU, or the controller */
+  gboolean stop; /* inference wants the GPU, or the controller */
 };
 
 struct gpu {
-  struct tier *memory; /* NULL: every model is there */
+  struct tier *memory;  /* NULL: every model is there */
   uint32_t first, last; /* queue of tasks */
   uint32_t running, running_first;
   uint32_t loads_first, loads;
@@ -90,8 +90,9 @@ struct gpu_server {
   struct world *world;
   uint32_t index, hw, gpus;
   const struct hardware *hardware;
-  struct gpu *gpu; /* [gpus] */
-  struct tier *host; /* NULL where there is none */
+  struct gpu *gpu;        /* [gpus] */
+  struct tier *host;      /* NULL where there is none */
+  uint64_t cache_request; /* request on whose behalf models leave it now, UINT64_MAX: none, it shrinks */
   GPtrArray *tasks, *loads, *fetches; /* slabs: pointers stay valid */
   uint32_t free_task, free_load, free_fetch;
   uint32_t fetch_first; /* list of active fetches */
@@ -109,10 +110,15 @@ struct gpu_server {
 /* Completion tags: what it was, an index, a detail. */
 enum tag_kind { TAG_FETCH = 1, TAG_COPY, TAG_COMPUTE, TAG_BACK, TAG_TRAIN_IN, TAG_TRAIN_OUT, TAG_TRAIN };
 #define TAG(kind, index, detail) ((uint64_t)(kind) << 56 | (uint64_t)(detail) << 32 | (uint64_t)(index))
-#define TAG_KIND(tag) ((enum tag_kind)((tag) >> 56))
-#define TAG_DETAIL(tag) ((uint32_t)((tag) >> 32) & 0xffffff)
-#define TAG_INDEX(tag) ((uint32_t)(tag))
-enum server_timer { SERVER_TIMER_REPORT = 1, SERVER_TIMER_HEARTBEAT, SERVER_TIMER_PROCESS, SERVER_TIMER_FIRST };
+#define TAG_KIND(tag)            ((enum tag_kind)((tag) >> 56))
+#define TAG_DETAIL(tag)          ((uint32_t)((tag) >> 32) & 0xffffff)
+#define TAG_INDEX(tag)           ((uint32_t)(tag))
+enum server_timer {
+  SERVER_TIMER_REPORT = 1,
+  SERVER_TIMER_HEARTBEAT,
+  SERVER_TIMER_PROCESS,
+  SERVER_TIMER_FIRST
+};
 
 static inline struct task *task_at(struct gpu_server *s, uint32_t index)
 {
@@ -169,11 +175,12 @@ void load_upload(struct gpu_server *s, struct load *load, uint32_t first);
 /* gpu_fetch.c */
 struct fetch *fetch_find(struct gpu_server *s, uint32_t model);
 /* FALSE: no room for it now. *lost is set where no server has a part of it. */
-gboolean fetch_begin(struct gpu_server *s, struct gpu *gpu, struct task *task, enum load_source source, struct fetch **out,
-                     gboolean *lost);
+gboolean fetch_begin(struct gpu_server *s, struct gpu *gpu, struct task *task, enum load_source source,
+                     struct fetch **out, gboolean *lost);
 void fetch_release(struct gpu_server *s, struct fetch *fetch);
 void fetch_ended(struct gpu_server *s, struct fetch *fetch, const struct completion *completion);
-/* Reads from another copy what a broken fetch did not bring, once its loads are quiet; aborts them where none is left. */
+/* Reads from another copy what a broken fetch did not bring, once its loads are quiet; aborts them where none
+ * is left. */
 void fetch_mend(struct gpu_server *s, struct fetch *fetch);
 void fetch_member(struct gpu_server *s, const struct message_member *m);
 void fetch_plan_changed(struct gpu_server *s, const struct message_plan *m);

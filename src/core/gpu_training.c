@@ -1,4 +1,5 @@
-/* The trainer of a GPU: its state comes over PCIe, steps run until inference wants the GPU, the state goes back. */
+/* The trainer of a GPU: its state comes over PCIe, steps run until inference wants the GPU, the state goes
+ * back. */
 #include "core/gpu_server_internal.h"
 
 /* Trainers beside inference (MPS) share the GPU and never give way. */
@@ -10,8 +11,9 @@ static gboolean beside(const struct gpu_server *s)
 static void trained(struct gpu_server *s, struct gpu *gpu, uint64_t steps, gboolean stopped)
 {
   struct trainer *t = &gpu->trainer;
-  struct message m = {.type = MESSAGE_TRAINED,
-                      .trained = {.gpu = gpu->index, .job = t->job, .steps = steps, .lost = t->lost, .stopped = stopped}};
+  struct message m = {
+      .type = MESSAGE_TRAINED,
+      .trained = {.gpu = gpu->index, .job = t->job, .steps = steps, .lost = t->lost, .stopped = stopped}};
   t->lost = 0;
   if (stopped)
     t->state = TRAINER_NONE;
@@ -39,8 +41,8 @@ static void copy_state(struct gpu_server *s, struct gpu *gpu, gboolean to_host)
   s->world->ops->copy(s->world, &spec);
 }
 
-static void record_trainer(struct gpu_server *s, struct gpu *gpu, enum record_kind kind, enum record_reason reason,
-                           uint64_t done)
+static void record_trainer(struct gpu_server *s, struct gpu *gpu, enum record_kind kind,
+                           enum record_reason reason, uint64_t done)
 {
   if (world_records(s->world))
     server_record(s, (struct record){.kind = kind,

@@ -1,7 +1,7 @@
 /* What one machine type offers and costs: the [hardware] section of a hardware file, in base units.
  *
- * Owned by whoever read it; plain data, no pointers. Rates are bytes per second (0 = infinitely fast), costs are
- * nanoseconds. The meaning of each field, with its file key, default and unit, is the table in
+ * Owned by whoever read it; plain data, no pointers. Rates are bytes per second (0 = infinitely fast), costs
+ * are nanoseconds. The meaning of each field, with its file key, default and unit, is the table in
  * harness/hardware_file.c; where each overhead acts is the formula in cost.h. */
 #ifndef DM_HARDWARE_H
 #define DM_HARDWARE_H

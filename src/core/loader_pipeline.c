@@ -1,10 +1,11 @@
-/* The pipelined load: network (or SSD), PCIe and compute overlap, group by group. DistMind's three stages; PipeSwitch's two
- * from host memory; ServerlessLLM's chunks from its SSD. */
+/* The pipelined load: network (or SSD), PCIe and compute overlap, group by group. DistMind's three stages;
+ * PipeSwitch's two from host memory; ServerlessLLM's chunks from its SSD. */
 #include "core/gpu_server_internal.h"
 
 static gboolean in_host(const struct gpu_server *s, uint32_t model)
 {
-  return s->config->system->residence == RESIDENCE_HOST || (s->host && tier_state(s->host, model) == TIER_READY);
+  return s->config->system->residence == RESIDENCE_HOST ||
+         (s->host && tier_state(s->host, model) == TIER_READY);
 }
 
 /* Bytes that are freed as they are uploaded cannot serve a second GPU. */
@@ -13,7 +14,8 @@ static gboolean can_join(const struct fetch *fetch)
   return fetch->cached || fetch->staging_bytes >= fetch->plan->total_bytes;
 }
 
-static gboolean source_ready(struct gpu_server *s, struct task *task, gboolean host, const struct fetch *fetch)
+static gboolean source_ready(struct gpu_server *s, struct task *task, gboolean host,
+                             const struct fetch *fetch)
 {
   if (host)
     return TRUE;
@@ -26,10 +28,11 @@ static gboolean source_ready(struct gpu_server *s, struct task *task, gboolean h
   return s->plan && s->plan->plan->slots > 0;
 }
 
-static void begin_load(struct gpu_server *s, struct gpu *gpu, struct task *task, gboolean host, struct fetch *fetch,
-                       gboolean joins)
+static void begin_load(struct gpu_server *s, struct gpu *gpu, struct task *task, gboolean host,
+                       struct fetch *fetch, gboolean joins)
 {
-  const struct model *model = &((const struct model *)(const void *)s->config->catalog->models->data)[task->model];
+  const struct model *model =
+      &((const struct model *)(const void *)s->config->catalog->models->data)[task->model];
   enum load_source path = fetch ? fetch->source : SOURCE_HOST, source = joins ? SOURCE_HOST : path;
   const struct grouping *grouping = load_plan(s->config->plans, model->profile, s->hw, path)->grouping;
   struct load *load = load_new(s, gpu, task, source, grouping);

@@ -1,8 +1,9 @@
-/* A process start (MPS): fork, CUDA context and libraries; unpickle; pageable copy; first inference. The GPU's other
- * processes go on meanwhile. */
+/* A process start (MPS): fork, CUDA context and libraries; unpickle; pageable copy; first inference. The
+ * GPU's other processes go on meanwhile. */
 #include "core/gpu_server_internal.h"
 
-static void process_timer_start(struct gpu_server *s, enum server_timer timer, const struct load *load, double ns)
+static void process_timer_start(struct gpu_server *s, enum server_timer timer, const struct load *load,
+                                double ns)
 {
   s->world->ops->timer(s->world, ns_round(ns), (uint64_t)timer << 56 | load->self);
 }
@@ -40,7 +41,8 @@ static void process_copy(struct gpu_server *s, struct load *load)
 void process_copied(struct gpu_server *s, struct load *load)
 {
   const struct profile_timing *t = timing(s, load->model);
-  process_timer_start(s, SERVER_TIMER_FIRST, load, t->first_inference_ns > 0 ? t->first_inference_ns : t->warm_ns);
+  process_timer_start(s, SERVER_TIMER_FIRST, load,
+                      t->first_inference_ns > 0 ? t->first_inference_ns : t->warm_ns);
 }
 
 void process_timer(struct gpu_server *s, enum server_timer timer, uint32_t load)

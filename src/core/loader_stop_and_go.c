@@ -1,5 +1,5 @@
-/* Stop and go: the old model is copied back to pageable host memory, then the new one from there, tensor by tensor, while
- * the GPU waits. What a framework's .cpu() and .cuda() do. */
+/* Stop and go: the old model is copied back to pageable host memory, then the new one from there, tensor by
+ * tensor, while the GPU waits. What a framework's .cpu() and .cuda() do. */
 #include "core/gpu_server_internal.h"
 
 static double tensors_ns(const struct gpu_server *s, uint32_t model)

@@ -5,11 +5,11 @@ struct memory_server {
   const struct config *config;
   struct world *world;
   uint32_t index, epoch;
-  struct pool_plan *plan;     /* whose shards it holds; NULL: none */
-  struct pool_plan *incoming; /* being fetched for */
+  struct pool_plan *plan;      /* whose shards it holds; NULL: none */
+  struct pool_plan *incoming;  /* being fetched for */
   struct pool_plan *plan_from; /* where the shards lie now */
-  struct message_place again; /* the change to follow when a given-up one has ended; members 0 = none */
-  uint64_t from;              /* members of the old plan that answer */
+  struct message_place again;  /* the change to follow when a given-up one has ended; members 0 = none */
+  uint64_t from;               /* members of the old plan that answer */
   struct fetch_plan *fetching;
   uint32_t sources[MEMORY_SERVERS_MAX];
   uint64_t held, peak;
@@ -66,8 +66,9 @@ static void set_held(struct memory_server *s, uint64_t bytes)
 static void memory_server_start(void *actor)
 {
   struct memory_server *s = actor;
-  struct message m = {.type = MESSAGE_JOIN,
-                      .join = {.epoch = s->epoch, .memory_bytes = s->config->memory_hardware.host_memory_bytes}};
+  struct message m = {
+      .type = MESSAGE_JOIN,
+      .join = {.epoch = s->epoch, .memory_bytes = s->config->memory_hardware.host_memory_bytes}};
   uint32_t n = s->config->memory_servers_at_start;
   if (s->index < n && s->config->system->residence == RESIDENCE_POOL) {
     s->plan = pool_plan_new(s->config->plans, s->config->sharding, 1, n >= 64 ? UINT64_MAX : (1ULL << n) - 1);
@@ -78,9 +79,11 @@ static void memory_server_start(void *actor)
     s->world->ops->timer(s->world, s->config->heartbeat_ns, 0);
 }
 
-/* --- what a new plan lacks ------------------------------------------------------------------------------------------*/
+/* --- what a new plan lacks
+ * ------------------------------------------------------------------------------------------*/
 
-static const struct placement *placement_of(const struct pool_plan *plan, const struct catalog *catalog, uint32_t model)
+static const struct placement *placement_of(const struct pool_plan *plan, const struct catalog *catalog,
+                                            uint32_t model)
 {
   const struct model *m = &((const struct model *)(const void *)catalog->models->data)[model];
   return plan->placement[m->profile * plan->rotations + m->variant % plan->rotations];
@@ -105,9 +108,10 @@ static uint32_t holder(const struct memory_server *s, uint32_t slot)
   return NO_INDEX;
 }
 
-/* Adds to bytes[server] what extent of the new plan must come from each server. FALSE: some of it is nowhere. */
-static gboolean extent_sources(const struct memory_server *s, const struct placement *old, const struct extent *extent,
-                               uint64_t bytes[MEMORY_SERVERS_MAX])
+/* Adds to bytes[server] what extent of the new plan must come from each server. FALSE: some of it is nowhere.
+ */
+static gboolean extent_sources(const struct memory_server *s, const struct placement *old,
+                               const struct extent *extent, uint64_t bytes[MEMORY_SERVERS_MAX])
 {
   for (uint32_t i = 0; i < old->extents; i++) {
     const struct extent *have = &old->extent[i];
@@ -127,7 +131,8 @@ static gboolean missing(const struct memory_server *s, uint64_t bytes[MEMORY_SER
 {
   const struct catalog *catalog = s->config->catalog;
   for (uint32_t m = 0; m < catalog_models(catalog); m++) {
-    const struct placement *new = placement_of(s->incoming, catalog, m), *old = placement_of(s->plan_from, catalog, m);
+    const struct placement *new = placement_of(s->incoming, catalog, m),
+                           *old = placement_of(s->plan_from, catalog, m);
     for (uint32_t i = 0; i < new->extents; i++)
       if (holds(s, s->incoming, new->extent[i].slot) && !extent_sources(s, old, &new->extent[i], bytes))
         return FALSE;
@@ -135,7 +140,8 @@ static gboolean missing(const struct memory_server *s, uint64_t bytes[MEMORY_SER
   return TRUE;
 }
 
-/* --- following the plan ---------------------------------------------------------------------------------------------*/
+/* --- following the plan
+ * ---------------------------------------------------------------------------------------------*/
 
 static void placed(struct memory_server *s, gboolean ok)
 {

@@ -1,5 +1,6 @@
-/* A memory server: the shards it holds. GPU servers read them one-sided, so it only keeps account, follows changes of the
- * plan by fetching what it lacks from the other memory servers, and sends heartbeats. An actor of world.h. */
+/* A memory server: the shards it holds. GPU servers read them one-sided, so it only keeps account, follows
+ * changes of the plan by fetching what it lacks from the other memory servers, and sends heartbeats. An actor
+ * of world.h. */
 #ifndef DM_MEMORY_SERVER_H
 #define DM_MEMORY_SERVER_H
 

@@ -3,10 +3,11 @@
 #include "core/messages.h"
 #include "core/tier.h"
 
-#define STATES (TIER_READY + 1)
+#define STATES      (TIER_READY + 1)
 #define ACTOR_KINDS 4
 
-void message_limits_init(struct message_limits *limits, uint32_t models, uint32_t gpus, uint32_t memory_servers)
+void message_limits_init(struct message_limits *limits, uint32_t models, uint32_t gpus,
+                         uint32_t memory_servers)
 {
   *limits = (struct message_limits){.models = models,
                                     .gpus = gpus,
@@ -37,10 +38,10 @@ size_t message_encode(const struct message *message, uint8_t out[MESSAGE_BYTES_M
   uint8_t *at = put(out, message->type, 4);
   switch (message->type) {
 #define F(type, field, bound) at = put(at, (uint64_t)m->field, sizeof(message_##type));
-#define M(TYPE, name, fields)                                                                                          \
-  case MESSAGE_##TYPE: {                                                                                               \
-    const struct message_##name *m = &message->name;                                                                   \
-    fields break;                                                                                                      \
+#define M(TYPE, name, fields)                                                                                \
+  case MESSAGE_##TYPE: {                                                                                     \
+    const struct message_##name *m = &message->name;                                                         \
+    fields break;                                                                                            \
   }
     MESSAGE_TABLE(M)
 #undef M
@@ -56,9 +57,9 @@ static size_t wire_size(uint64_t type)
 {
   switch (type) {
 #define F(type, field, bound) +sizeof(message_##type)
-#define M(TYPE, name, fields)                                                                                          \
-  case MESSAGE_##TYPE:                                                                                                 \
-    _Static_assert(4 fields <= MESSAGE_BYTES_MAX, "message too large");                                                \
+#define M(TYPE, name, fields)                                                                                \
+  case MESSAGE_##TYPE:                                                                                       \
+    _Static_assert(4 fields <= MESSAGE_BYTES_MAX, "message too large");                                      \
     return 4 fields;
     MESSAGE_TABLE(M)
 #undef M
@@ -68,16 +69,17 @@ static size_t wire_size(uint64_t type)
   }
 }
 
-#define BOUND_ANY(value) TRUE
-#define BOUND_models(value) ((value) < limits->models)
-#define BOUND_gpus(value) ((value) < limits->gpus)
+#define BOUND_ANY(value)            TRUE
+#define BOUND_models(value)         ((value) < limits->models)
+#define BOUND_gpus(value)           ((value) < limits->gpus)
 #define BOUND_memory_servers(value) ((value) < limits->memory_servers)
-#define BOUND_outcomes(value) ((value) < limits->outcomes)
-#define BOUND_founds(value) ((value) < limits->founds)
-#define BOUND_states(value) ((value) < limits->states)
-#define BOUND_kinds(value) ((value) < limits->kinds)
+#define BOUND_outcomes(value)       ((value) < limits->outcomes)
+#define BOUND_founds(value)         ((value) < limits->founds)
+#define BOUND_states(value)         ((value) < limits->states)
+#define BOUND_kinds(value)          ((value) < limits->kinds)
 
-gboolean message_decode(const uint8_t *data, size_t size, const struct message_limits *limits, struct message *message)
+gboolean message_decode(const uint8_t *data, size_t size, const struct message_limits *limits,
+                        struct message *message)
 {
   if (size < 4 || size != wire_size(get(data, 4)))
     return FALSE;
@@ -85,14 +87,14 @@ gboolean message_decode(const uint8_t *data, size_t size, const struct message_l
   message->type = (enum message_type)get(data, 4);
   const uint8_t *at = data + 4;
   switch (message->type) {
-#define F(type, field, bound)                                                                                          \
-  m->field = (message_##type)get(at, sizeof(message_##type));                                                          \
-  at += sizeof(message_##type);                                                                                        \
+#define F(type, field, bound)                                                                                \
+  m->field = (message_##type)get(at, sizeof(message_##type));                                                \
+  at += sizeof(message_##type);                                                                              \
   good &= BOUND_##bound(m->field);
-#define M(TYPE, name, fields)                                                                                          \
-  case MESSAGE_##TYPE: {                                                                                               \
-    struct message_##name *m = &message->name;                                                                         \
-    fields break;                                                                                                      \
+#define M(TYPE, name, fields)                                                                                \
+  case MESSAGE_##TYPE: {                                                                                     \
+    struct message_##name *m = &message->name;                                                               \
+    fields break;                                                                                            \
   }
     MESSAGE_TABLE(M)
 #undef M

@@ -2,12 +2,12 @@
 #ifndef DM_OUTCOME_H
 #define DM_OUTCOME_H
 
-#define FOUND_KINDS(X)                                                                                                 \
-  X(RESIDENT, "resident")                                                                                              \
-  X(JOINED, "joined")                                                                                                  \
-  X(HOST, "host")                                                                                                      \
-  X(SSD, "ssd")                                                                                                        \
-  X(REMOTE, "remote")                                                                                                  \
+#define FOUND_KINDS(X)                                                                                       \
+  X(RESIDENT, "resident")                                                                                    \
+  X(JOINED, "joined")                                                                                        \
+  X(HOST, "host")                                                                                            \
+  X(SSD, "ssd")                                                                                              \
+  X(REMOTE, "remote")                                                                                        \
   X(PROCESS_START, "process_start")
 
 enum found {
@@ -17,11 +17,11 @@ enum found {
       FOUND_COUNT
 };
 
-#define OUTCOME_KINDS(X)                                                                                               \
-  X(COMPLETED, "completed")                                                                                            \
-  X(REJECTED, "rejected")   /* queue full */                                                                           \
-  X(TIMED_OUT, "timed_out") /* counted as failed */                                                                    \
-  X(LOST, "lost")           /* no copy of the model left, or no server; counted as failed */                           \
+#define OUTCOME_KINDS(X)                                                                                     \
+  X(COMPLETED, "completed")                                                                                  \
+  X(REJECTED, "rejected")       /* queue full */                                                             \
+  X(TIMED_OUT, "timed_out")     /* counted as failed */                                                      \
+  X(LOST, "lost")               /* no copy of the model left, or no server; counted as failed */             \
   X(INTERRUPTED, "interrupted") /* in flight at Ctrl-C; counted as failed */
 
 enum outcome {

@@ -2,7 +2,8 @@
 #include "core/plans.h"
 
 static void load_plan_fill(struct load_plan *plan, const struct profile *profile, uint32_t hw,
-                           const struct grouping_policy *policy, const struct load_path *path, enum load_source source)
+                           const struct grouping_policy *policy, const struct load_path *path,
+                           enum load_source source)
 {
   plan->path = *path;
   plan->grouping = grouping_new(profile, hw, policy, path);
@@ -19,8 +20,9 @@ static void load_plan_fill(struct load_plan *plan, const struct profile *profile
 }
 
 struct load_plans *load_plans_new(const struct catalog *catalog, const struct hardware *hardware,
-                                  const struct hardware *memory, uint32_t memory_servers, enum sharding_kind sharding,
-                                  gboolean sequential, const struct grouping_policy *policy)
+                                  const struct hardware *memory, uint32_t memory_servers,
+                                  enum sharding_kind sharding, gboolean sequential,
+                                  const struct grouping_policy *policy)
 {
   struct load_plans *plans = g_new0(struct load_plans, 1);
   plans->profiles = catalog->profiles->len;
@@ -31,10 +33,10 @@ struct load_plans *load_plans_new(const struct catalog *catalog, const struct ha
     for (uint32_t hw = 0; hw < plans->hw_count; hw++) {
       const struct profile *profile = g_ptr_array_index(catalog->profiles, p);
       for (int source = 0; source < LOAD_SOURCES; source++) {
-        struct load_path path = cost_load_path(&hardware[hw], memory, memory_servers ? memory_servers : 1, sharding,
-                                               sequential, (enum load_source)source);
-        load_plan_fill((struct load_plan *)load_plan(plans, p, hw, (enum load_source)source), profile, hw, policy,
-                       &path, (enum load_source)source);
+        struct load_path path = cost_load_path(&hardware[hw], memory, memory_servers ? memory_servers : 1,
+                                               sharding, sequential, (enum load_source)source);
+        load_plan_fill((struct load_plan *)load_plan(plans, p, hw, (enum load_source)source), profile, hw,
+                       policy, &path, (enum load_source)source);
       }
       plans->resident_ns[p * plans->hw_count + hw] =
           grouping_resident_ns(load_plan(plans, p, hw, SOURCE_HOST)->grouping, hardware[hw].launch_ns);
@@ -60,8 +62,8 @@ struct pool_plan *pool_plan_new(const struct load_plans *plans, enum sharding_ki
                                 uint64_t members)
 {
   struct pool_plan *plan = g_new0(struct pool_plan, 1);
-  *plan = (struct pool_plan){.version = version, .members = members, .profiles = plans->profiles,
-                             .hw_count = plans->hw_count};
+  *plan = (struct pool_plan){
+      .version = version, .members = members, .profiles = plans->profiles, .hw_count = plans->hw_count};
   for (uint32_t i = 0; i < 64; i++)
     if (members >> i & 1)
       plan->server[plan->slots++] = i;
@@ -101,15 +103,15 @@ static const struct model *catalog_model(const struct catalog *catalog, uint32_t
   return &((const struct model *)(const void *)catalog->models->data)[model];
 }
 
-const struct fetch_plan *pool_plan_fetch(const struct pool_plan *plan, const struct catalog *catalog, uint32_t model,
-                                         uint32_t hw)
+const struct fetch_plan *pool_plan_fetch(const struct pool_plan *plan, const struct catalog *catalog,
+                                         uint32_t model, uint32_t hw)
 {
   const struct model *m = catalog_model(catalog, model);
   return plan->fetch[(m->profile * plan->hw_count + hw) * plan->rotations + m->variant % plan->rotations];
 }
 
-uint64_t pool_plan_bytes(const struct pool_plan *plan, const struct catalog *catalog, uint32_t model, uint32_t server,
-                         uint32_t replicas)
+uint64_t pool_plan_bytes(const struct pool_plan *plan, const struct catalog *catalog, uint32_t model,
+                         uint32_t server, uint32_t replicas)
 {
   const struct model *m = catalog_model(catalog, model);
   uint64_t bytes = 0;

@@ -1,4 +1,5 @@
-/* A serving system: a composition of parts, not a fork of the code. One file each, one line in the registry. */
+/* A serving system: a composition of parts, not a fork of the code. One file each, one line in the registry.
+ */
 #ifndef DM_SYSTEM_H
 #define DM_SYSTEM_H
 
@@ -25,7 +26,7 @@ struct loader_ops;
 
 struct system {
   const char *name;
-  const char *summary; /* a line of --help */
+  const char *summary;           /* a line of --help */
   const char *balancer;          /* its own choice, where the experiment says nothing */
   const char *balancer_shifting; /* the same under shifting demand; NULL = balancer */
   enum residence residence;
@@ -34,11 +35,11 @@ struct system {
   const char *host_policy;         /* tier policy of the host cache */
   struct grouping_policy grouping;
   enum sharding_kind sharding;
-  gboolean pipelined;   /* loads overlap with compute, group by group */
-  gboolean bound;       /* a bound on what can be had, not a competitor */
-  gboolean yield_layer; /* its trainer gives way at a layer boundary, else at the end of the step */
-  gboolean proxy;       /* requests pass an HTTP proxy (ray_proxy_us) */
-  uint32_t needs;       /* enum world_capability bits */
+  gboolean pipelined;        /* loads overlap with compute, group by group */
+  gboolean bound;            /* a bound on what can be had, not a competitor */
+  gboolean yield_layer;      /* its trainer gives way at a layer boundary, else at the end of the step */
+  gboolean proxy;            /* requests pass an HTTP proxy (ray_proxy_us) */
+  uint32_t needs;            /* enum world_capability bits */
   const char *constants[12]; /* hardware keys that act on it, printed under the table; NULL-terminated */
 };
 

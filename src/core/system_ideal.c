@@ -1,5 +1,5 @@
-/* ideal: every model on every GPU, memory unbounded, one request at a time. With equal GPUs one first-come-first-served
- * queue: the bound on the throughput of systems that run one request at a time. */
+/* ideal: every model on every GPU, memory unbounded, one request at a time. With equal GPUs one
+ * first-come-first-served queue: the bound on the throughput of systems that run one request at a time. */
 #include "core/system_parts.h"
 
 const struct system system_ideal = {

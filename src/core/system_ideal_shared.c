@@ -1,5 +1,5 @@
-/* ideal-shared: every model on every GPU, and as many requests at once on a GPU as sharing it in space pays for: the bound
- * of systems that share GPUs in space. Where sharing gains nothing it is ideal. */
+/* ideal-shared: every model on every GPU, and as many requests at once on a GPU as sharing it in space pays
+ * for: the bound of systems that share GPUs in space. Where sharing gains nothing it is ideal. */
 #include "core/system_parts.h"
 
 const struct system system_ideal_shared = {

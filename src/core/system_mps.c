@@ -1,5 +1,5 @@
-/* mps: NVIDIA MPS. A model lives in processes, bounded by GPU memory and mps_max_processes; processes run side by side; a
- * missing model costs a process start while the others go on. */
+/* mps: NVIDIA MPS. A model lives in processes, bounded by GPU memory and mps_max_processes; processes run
+ * side by side; a missing model costs a process start while the others go on. */
 #include "core/system_parts.h"
 
 const struct system system_mps = {
@@ -12,6 +12,6 @@ const struct system system_mps = {
     .grouping = {.kind = GROUPING_PER_APP},
     .sharding = SHARDING_HYBRID,
     .needs = WORLD_PAGEABLE | WORLD_SPACE_SHARING,
-    .constants = {"mps_speedup", "mps_max_processes", "mps_process_gb", "mps_process_start_s", "mps_queue_max",
-                  "mps_train_share", "pageable_gbyte_s"},
+    .constants = {"mps_speedup", "mps_max_processes", "mps_process_gb", "mps_process_start_s",
+                  "mps_queue_max", "mps_train_share", "pageable_gbyte_s"},
 };

@@ -6,7 +6,7 @@
 #include "core/world.h"
 
 extern const struct loader_ops loader_pipeline, loader_stop_and_go, loader_process;
-extern const struct system system_ideal, system_ideal_shared, system_distmind, system_pipeswitch, system_mps, system_ray,
-    system_serverlessllm;
+extern const struct system system_ideal, system_ideal_shared, system_distmind, system_pipeswitch, system_mps,
+    system_ray, system_serverlessllm;
 
 #endif

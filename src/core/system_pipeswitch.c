@@ -1,5 +1,5 @@
-/* pipeswitch: every server's host memory holds all models; two-stage pipeline over PCIe; least outstanding work. Bai et al.,
- * OSDI 2020. */
+/* pipeswitch: every server's host memory holds all models; two-stage pipeline over PCIe; least outstanding
+ * work. Bai et al., OSDI 2020. */
 #include "core/system_parts.h"
 
 const struct system system_pipeswitch = {

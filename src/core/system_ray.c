@@ -1,5 +1,6 @@
-/* ray: Ray Serve. Replicas swap models stop and go: the old one back to pageable host memory, the new one from there, tensor
- * by tensor; requests pass an HTTP proxy. A replica a demand slot where demand has slots, else model multiplexing. */
+/* ray: Ray Serve. Replicas swap models stop and go: the old one back to pageable host memory, the new one
+ * from there, tensor by tensor; requests pass an HTTP proxy. A replica a demand slot where demand has slots,
+ * else model multiplexing. */
 #include "core/system_parts.h"
 
 const struct system system_ray = {

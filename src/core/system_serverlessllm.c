@@ -1,5 +1,5 @@
-/* serverlessllm: local SSD and DRAM tiers; chunked loading pipeline; the server with the least estimated start time. Fu et
- * al., OSDI 2024. */
+/* serverlessllm: local SSD and DRAM tiers; chunked loading pipeline; the server with the least estimated
+ * start time. Fu et al., OSDI 2024. */
 #include "core/system_parts.h"
 
 const struct system system_serverlessllm = {

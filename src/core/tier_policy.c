@@ -10,15 +10,15 @@ static double lru_value(const struct tier_entry *entry, int64_t now_ns)
   return (double)(entry->last_use_ns - now_ns);
 }
 
-/* What a byte of this entry saves: expected uses x time to bring it back / size. That is the frequency x cost
- * / size of GreedyDual-Size-Frequency (L. Cherkasova, "Improving WWW proxies performance with
- * Greedy-Dual-Size-Frequency caching policy", HP Labs 1998), which DistMind's cache of models follows too;
- * where GDSF ages entries by a rising clock that is added to the value, here the frequency itself decays,
- * also while a model is absent. */
+/* What a gigabyte of this entry saves, in ns: expected uses x time to bring it back / size. That is the
+ * frequency x cost / size of GreedyDual-Size-Frequency (L. Cherkasova, "Improving WWW proxies performance
+ * with Greedy-Dual-Size-Frequency caching policy", HP Labs 1998), which DistMind's cache of models follows
+ * too; where GDSF ages entries by a rising clock that is added to the value, here the frequency itself
+ * decays, also while a model is absent. */
 static double weighted_value(const struct tier_entry *entry, int64_t now_ns)
 {
   (void)now_ns;
-  return entry->popularity * entry->reload_ns / (entry->bytes ? (double)entry->bytes : 1);
+  return entry->popularity * entry->reload_ns / (entry->bytes ? (double)entry->bytes : 1) * BYTES_PER_GB;
 }
 
 const struct tier_policy tier_policy_lru = {.name = "lru", .value = lru_value, .recency = TRUE};

@@ -7,12 +7,12 @@
 
 #include <stdint.h>
 
-#define NS_PER_US 1000LL
-#define NS_PER_MS 1000000LL
-#define NS_PER_S 1000000000LL
+#define NS_PER_US    1000LL
+#define NS_PER_MS    1000000LL
+#define NS_PER_S     1000000000LL
 #define BYTES_PER_MB 1000000ULL
 #define BYTES_PER_GB 1000000000ULL /* a gigabyte is 10^9 bytes throughout */
-#define TIME_NEVER INT64_MAX
+#define TIME_NEVER   INT64_MAX
 
 /* Nearest whole nanosecond of a non-negative duration; saturates below TIME_NEVER. */
 static inline int64_t ns_round(double ns)

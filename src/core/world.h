@@ -1,10 +1,12 @@
-/* The seam: all that the core can do to the world and learn from it. Virtual or real time, the core never asks which.
+/* The seam: all that the core can do to the world and learn from it. Virtual or real time, the core never
+ * asks which.
  *
- * An actor is run to completion: one message, timer or completion at a time, on one thread; `now` is frozen meanwhile.
- * Every operation (fetch, copy, compute) ends in exactly one completion, never from inside the call that began it. Until
- * then the host blocks and GPU ranges that it names belong to the world; cancel is a request and changes nothing of that.
- * An operation whose `after` failed or was cancelled ends as OP_FAILED. `after` may name an operation that has already
- * ended well: it is then no constraint. Each actor has a world of its own (its address, its clock). */
+ * An actor is run to completion: one message, timer or completion at a time, on one thread; `now` is frozen
+ * meanwhile. Every operation (fetch, copy, compute) ends in exactly one completion, never from inside the
+ * call that began it. Until then the host blocks and GPU ranges that it names belong to the world; cancel is
+ * a request and changes nothing of that. An operation whose `after` failed or was cancelled ends as
+ * OP_FAILED. `after` may name an operation that has already ended well: it is then no constraint. Each actor
+ * has a world of its own (its address, its clock). */
 #ifndef DM_WORLD_H
 #define DM_WORLD_H
 
@@ -19,11 +21,12 @@ enum actor_kind { ACTOR_CLIENT, ACTOR_CONTROLLER, ACTOR_GPU_SERVER, ACTOR_MEMORY
 
 typedef uint32_t actor_id;
 #define ACTOR(kind, index) ((actor_id)(kind) << 24 | (uint32_t)(index))
-#define ACTOR_KIND(actor) ((enum actor_kind)((actor) >> 24))
-#define ACTOR_INDEX(actor) ((actor) & 0xffffff)
+#define ACTOR_KIND(actor)  ((enum actor_kind)((actor) >> 24))
+#define ACTOR_INDEX(actor) ((actor)&0xffffff)
 
-/* Reads groups of a model into this server's host memory, over one stream a memory server (or from its own SSD), each in
- * group order. Streams pause while more than window_bytes of what arrived waits for copies that name this fetch. */
+/* Reads groups of a model into this server's host memory, over one stream a memory server (or from its own
+ * SSD), each in group order. Streams pause while more than window_bytes of what arrived waits for copies that
+ * name this fetch. */
 struct fetch_spec {
   uint32_t model;
   enum load_source source;       /* SOURCE_REMOTE or SOURCE_SSD */
@@ -37,32 +40,34 @@ struct fetch_spec {
   uint64_t tag;
 };
 
-/* Moves bytes between host memory and a GPU. Copies of one lane run in order; those of different lanes of a GPU in the
- * order in which they can begin. */
+/* Moves bytes between host memory and a GPU. Copies of one lane run in order; those of different lanes of a
+ * GPU in the order in which they can begin. */
 struct copy_spec {
   uint32_t gpu; /* of this server */
   uint32_t lane;
   uint32_t model, group; /* group: of the fetch named, and for the records */
   uint64_t bytes;
   gboolean to_host;
-  gboolean pageable;  /* host memory that is not pinned (capability pageable) */
-  double extra_ns;    /* further host time of this copy: per-tensor costs */
-  op_id after_fetch;  /* begins when `group` of that fetch is here; 0 = is here */
-  op_id after;        /* another copy of this GPU; 0 = none */
+  gboolean pageable; /* host memory that is not pinned (capability pageable) */
+  double extra_ns;   /* further host time of this copy: per-tensor costs */
+  op_id after_fetch; /* begins when `group` of that fetch is here; 0 = is here */
+  op_id after;       /* another copy of this GPU; 0 = none */
   uint64_t request, tag;
 };
 
-/* Runs layers on a GPU. Operations of one stream run in order; streams of a GPU share it in space (capability). */
+/* Runs layers on a GPU. Operations of one stream run in order; streams of a GPU share it in space
+ * (capability). */
 struct compute_spec {
   uint32_t gpu, stream;
-  uint32_t model, group;  /* group NO_INDEX: a whole resident model */
-  double compute_ns;      /* nominal time of the layers, without overheads */
-  uint32_t layers;        /* launches */
-  gboolean loaded;        /* the group was loaded: its event is waited for (group_sync) */
-  op_id after;            /* the copy that brings the group; 0 = is here */
+  uint32_t model, group; /* group NO_INDEX: a whole resident model */
+  double compute_ns;     /* nominal time of the layers, without overheads */
+  uint32_t layers;       /* launches */
+  gboolean loaded;       /* the group was loaded: its event is waited for (group_sync) */
+  op_id after;           /* the copy that brings the group; 0 = is here */
   uint64_t request, tag;
-  /* Training: steps > 0 repeats the step; cancel then ends it at the next layer (layer_ns, [layers], scaled to
-   * compute_ns in all) or, with layer_ns NULL, at the end of the step. The completion tells the whole steps done. */
+  /* Training: steps > 0 repeats the step; cancel then ends it at the next layer (layer_ns, [layers], scaled
+   * to compute_ns in all) or, with layer_ns NULL, at the end of the step. The completion tells the whole
+   * steps done. */
   uint64_t steps;
   const double *layer_ns;
 };
@@ -92,7 +97,8 @@ struct world_ops {
   op_id (*copy)(struct world *world, const struct copy_spec *spec);
   op_id (*compute)(struct world *world, const struct compute_spec *spec);
   void (*cancel)(struct world *world, op_id op);
-  /* Tells an onlooker; time and this server's numbers are filled in. Only call where world_records says so. */
+  /* Tells an onlooker; time and this server's numbers are filled in. Only call where world_records says so.
+   */
   void (*record)(struct world *world, const struct record *record);
   uint32_t capabilities; /* enum world_capability bits */
 };

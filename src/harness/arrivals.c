@@ -34,7 +34,8 @@ struct arrivals {
   gboolean primed;
 };
 
-/* --- traces ---------------------------------------------------------------------------------------------------------*/
+/* --- traces
+ * ---------------------------------------------------------------------------------------------------------*/
 
 static struct trace_reader *open_trace(const struct experiment *e, GError **error)
 {
@@ -68,7 +69,8 @@ static int64_t row_service_ns(struct arrivals *a, const struct trace_row *row, u
 }
 
 /* Rows, and the sum of what they take on one GPU; ranks names where the map needs it. */
-static gboolean survey(struct arrivals *a, struct trace_reader *reader, uint64_t *rows, double *service, GError **error)
+static gboolean survey(struct arrivals *a, struct trace_reader *reader, uint64_t *rows, double *service,
+                       GError **error)
 {
   const struct experiment *e = a->setup->experiment;
   double mean = model_map_mean_service_ns(a->map);
@@ -140,7 +142,8 @@ static int copy_read(struct arrivals *a, struct copy *copy, struct trace_row *ro
     copy->rows += more > 0;
     if (more > 0 && copy->wrapped && row->arrival_ns + copy->offset_ns > a->span_ns)
       more = 0; /* once round */
-    else if (more > 0 && (copy->wrapped || copy->offset_ns == 0 || row->arrival_ns + copy->offset_ns > a->span_ns))
+    else if (more > 0 &&
+             (copy->wrapped || copy->offset_ns == 0 || row->arrival_ns + copy->offset_ns > a->span_ns))
       return 1;
     else if (more > 0)
       continue;
@@ -165,7 +168,8 @@ static gboolean copy_advance(struct arrivals *a, struct copy *copy, GError **err
     return TRUE;
   int64_t model = model_map_find(a->map, row.model);
   if (model < 0)
-    return input_error(error, e->trace, 0, "map = name: no model of the experiment is called '%s'", row.model);
+    return input_error(error, e->trace, 0, "map = name: no model of the experiment is called '%s'",
+                       row.model);
   int64_t at = row.arrival_ns + copy->offset_ns;
   if (copy->offset_ns > 0 && !copy->wrapped)
     at -= a->span_ns;
@@ -191,19 +195,22 @@ static int trace_arrival(struct arrivals *a, struct arrival *next, GError **erro
   return copy_advance(a, first, error) ? 1 : -1;
 }
 
-/* --- processes ------------------------------------------------------------------------------------------------------*/
+/* --- processes
+ * ------------------------------------------------------------------------------------------------------*/
 
 static void process_arrival(struct arrivals *a, struct arrival *next)
 {
   const struct experiment *e = a->setup->experiment;
   double mean = 1e9 / e->rate_rps;
   /* A gamma renewal process with coefficient of variation cv: shape 1/cv^2, scale mean cv^2. */
-  a->clock_ns += e->workload == WORKLOAD_GAMMA ? gsl_ran_gamma(a->rng, 1 / (e->cv * e->cv), mean * e->cv * e->cv)
-                                               : gsl_ran_exponential(a->rng, mean);
+  a->clock_ns += e->workload == WORKLOAD_GAMMA
+                     ? gsl_ran_gamma(a->rng, 1 / (e->cv * e->cv), mean * e->cv * e->cv)
+                     : gsl_ran_exponential(a->rng, mean);
   *next = (struct arrival){.at_ns = ns_round(a->clock_ns), .model = model_map_draw(a->map)};
 }
 
-/* --- all ------------------------------------------------------------------------------------------------------------*/
+/* --- all
+ * ------------------------------------------------------------------------------------------------------------*/
 
 struct arrivals *arrivals_new(const struct setup *setup, GError **error)
 {

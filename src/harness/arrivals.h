@@ -1,4 +1,5 @@
-/* Open-loop arrivals: when the next request comes, and for which model. A function of experiment and seed alone.
+/* Open-loop arrivals: when the next request comes, and for which model. A function of experiment and seed
+ * alone.
  *
  * Poisson and gamma processes, or a trace (overlaid in copies to reach a load). */
 #ifndef DM_ARRIVALS_H

@@ -61,8 +61,7 @@ static void prediction_clear(struct prediction *p)
   g_free(p->stages);
 }
 
-/* --- output
- * ---------------------------------------------------------------------------------------------------------*/
+/* --- output --- */
 
 static void print_groups(const struct prediction *p)
 {
@@ -149,8 +148,7 @@ static void print_json(const struct prediction *p, uint32_t count, const struct 
   printf("%s\n", g_strchomp(text));
 }
 
-/* --- the command
- * ----------------------------------------------------------------------------------------------------*/
+/* --- the command --- */
 
 /* Path of a profile: a file as it is named if that ends in .csv, else the one that ships for the hardware's
  * GPU. */

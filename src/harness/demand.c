@@ -8,7 +8,7 @@ struct demand {
   gsl_rng *rng;
   struct zipf *zipf;
   uint32_t slots, turn;
-  uint32_t *model; /* [slots] */
+  uint32_t *model;    /* [slots] */
   int64_t next_shift; /* TIME_NEVER = none */
 };
 

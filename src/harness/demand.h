@@ -1,5 +1,5 @@
-/* Shifting demand: slots that each ask for one variant; every period one slot, in turn, draws a new one by Zipf. A function
- * of experiment and seed alone, in both worlds, however late it is asked. */
+/* Shifting demand: slots that each ask for one variant; every period one slot, in turn, draws a new one by
+ * Zipf. A function of experiment and seed alone, in both worlds, however late it is asked. */
 #ifndef DM_DEMAND_H
 #define DM_DEMAND_H
 

@@ -68,7 +68,7 @@ static void describe_dispatch(GString *text, sqlite3_stmt *row)
   g_string_append_printf(text, "\nweighed: finish in %.3f ms, of it queue %.3f and load %.3f",
                          ms_of(row, C_A), ms_of(row, C_B), ms_of(row, C_C));
   if (is_null(row, C_D))
-    g_string_append(text, "; no other GPU could");
+    g_string_append(text, "; no other GPU was weighed");
   else
     g_string_append_printf(text, "; best other GPU %.3f ms", ms_of(row, C_D));
 }

@@ -87,7 +87,7 @@ static gboolean section_begin(struct reader *reader, const char *text, GError **
   struct keyfile *keyfile = reader->keyfile;
   const char *end = strchr(text, ']');
   if (!end)
-    return input_error(error, keyfile->path, reader->line, "expected [section], found no \"]\"");
+    return input_error(error, keyfile->path, reader->line, "expected [section], found \"%s\"", text);
   if (end[1])
     return input_error(error, keyfile->path, reader->line, "expected nothing after \"]\", found \"%s\"",
                        end + 1);

@@ -116,7 +116,8 @@ double model_map_mean_service_ns(const struct model_map *map)
   for (uint32_t i = 0; i < map->models; i++) {
     const struct model *model =
         &g_array_index(map->setup->catalog->models, struct model, map->setup->popular[i]);
-    double part = map->setup->experiment->select == SELECT_LOOP ? 1.0 / map->models : zipf_probability(map->all, i);
+    double part =
+        map->setup->experiment->select == SELECT_LOOP ? 1.0 / map->models : zipf_probability(map->all, i);
     mean += part * resident_ns(map->setup->plans, model->profile, 0);
   }
   return mean;

@@ -23,12 +23,20 @@ unsigned edit_distance(const char *a, const char *b)
   return row[b_length];
 }
 
+/* A word that was cut short or went on is nearer than any misspelling: "rate" means "rate_rps", not "trace".
+ */
+static unsigned word_distance(const char *word, const char *known)
+{
+  gboolean begins = *word && g_str_has_prefix(known, word);
+  return begins ? MIN(1, edit_distance(word, known)) : edit_distance(word, known) + 1;
+}
+
 const char *nearest_word(const char *word, const char *const *known)
 {
   const char *best = NULL;
   unsigned best_distance = 0;
   for (; *known; known++) {
-    unsigned distance = edit_distance(word, *known);
+    unsigned distance = word_distance(word, *known);
     if (!best || distance < best_distance) {
       best = *known;
       best_distance = distance;

@@ -1,4 +1,5 @@
-/* Results of one system's run: the figures of the JSON object and the rows of the result database. Plain data. */
+/* Results of one system's run: the figures of the JSON object and the rows of the result database. Plain
+ * data. */
 #ifndef DM_RESULTS_H
 #define DM_RESULTS_H
 
@@ -6,11 +7,12 @@
 #include "core/outcome.h"
 #include "core/record.h"
 
-/* One request as its client saw it; times in ns from the run's start, -1 where the request never got so far. */
+/* One request as its client saw it; times in ns from the run's start, -1 where the request never got so far.
+ */
 struct request_row {
   uint64_t id; /* 0, 1, … in order of arrival */
   uint32_t model;
-  uint32_t gpu; /* global number, NO_INDEX if never dispatched */
+  uint32_t gpu;                                      /* global number, NO_INDEX if never dispatched */
   int64_t arrival_ns, dispatch_ns, start_ns, end_ns; /* end: the answer at the client */
   enum outcome outcome;
   enum found found; /* of completed requests */
@@ -22,8 +24,8 @@ struct usage_row {
   int64_t time_ns;
   double gpus_inference, gpus_training, gpus_held; /* mean number of GPUs */
   double net_bytes_s, pcie_bytes_s;
-  uint64_t queue;          /* requests in the system and not yet started, at time_ns */
-  uint64_t training_steps; /* done in the interval */
+  uint64_t queue;                       /* requests in the system and not yet started, at time_ns */
+  uint64_t training_steps;              /* done in the interval */
   uint64_t completed, rejected, failed; /* in the interval */
 };
 
@@ -52,9 +54,9 @@ struct run_info {
   const char *experiment, *system, *backend; /* backend: "sim" or "real" */
   const char *text, *overrides;              /* experiment file as read; --set lines */
   uint64_t seed;
-  const char *constants; /* "key=value, key=value": constants of the system's hardware that act on it; printed under the
-                            table; "" for none */
-  const char *notices;   /* lines for the user: estimated profiles, tokens ignored, skipped rows; "" for none */
+  const char *constants; /* "key=value, key=value": constants of the system's hardware that act on it; printed
+                            under the table; "" for none */
+  const char *notices; /* lines for the user: estimated profiles, tokens ignored, skipped rows; "" for none */
   int64_t warmup_ns;
 };
 

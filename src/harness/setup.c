@@ -9,12 +9,13 @@
 #include "harness/hardware_file.h"
 #include "harness/profile_file.h"
 
-/* Training steps told at once: enough that months of undisturbed training are few messages, and that a time series of an
- * endless trainer still shows seconds. */
+/* Training steps told at once: enough that months of undisturbed training are few messages, and that a time
+ * series of an endless trainer still shows seconds. */
 #define ENDLESS_BURST_NS NS_PER_S
-#define JOB_BURST_NS (600 * NS_PER_S)
+#define JOB_BURST_NS     (600 * NS_PER_S)
 
-/* --- servers --------------------------------------------------------------------------------------------------------*/
+/* --- servers
+ * --------------------------------------------------------------------------------------------------------*/
 
 static void server_add(GArray *servers, const struct experiment *e, uint32_t hw)
 {
@@ -56,7 +57,8 @@ static void servers_init(struct setup *setup)
   config->server = setup->servers;
 }
 
-/* --- models ---------------------------------------------------------------------------------------------------------*/
+/* --- models
+ * ---------------------------------------------------------------------------------------------------------*/
 
 static void popular_init(struct setup *setup)
 {
@@ -87,7 +89,8 @@ static uint64_t all_models(const struct catalog *catalog)
   return bytes;
 }
 
-/* --- checks ---------------------------------------------------------------------------------------------------------*/
+/* --- checks
+ * ---------------------------------------------------------------------------------------------------------*/
 
 static gboolean refuse(const struct setup *setup, GError **error, const char *what, double needs, double has)
 {
@@ -120,7 +123,8 @@ static gboolean check_host(const struct setup *setup, GError **error)
     else if (config->system->residence == RESIDENCE_POOL || config->system->residence == RESIDENCE_SSD)
       needs = config->host_cache_bytes + config->server[s].gpus * config->staging_bytes;
     if (needs > hw->host_memory_bytes)
-      return refuse(setup, error, "host memory of a GPU server", (double)needs, (double)hw->host_memory_bytes);
+      return refuse(setup, error, "host memory of a GPU server", (double)needs,
+                    (double)hw->host_memory_bytes);
   }
   return TRUE;
 }
@@ -132,12 +136,14 @@ static gboolean check_pool(const struct setup *setup, GError **error)
   if (config->system->residence != RESIDENCE_POOL)
     return TRUE;
   if (n == 0 || config->memory_servers > MEMORY_SERVERS_MAX)
-    return input_error(error, setup->experiment->path, 0, "system %s: expected 1 to %d memory servers, found %u",
-                       config->system->name, MEMORY_SERVERS_MAX, n == 0 ? n : config->memory_servers);
+    return input_error(error, setup->experiment->path, 0,
+                       "system %s: expected 1 to %d memory servers, found %u", config->system->name,
+                       MEMORY_SERVERS_MAX, n == 0 ? n : config->memory_servers);
   if (config->replicas > n)
-    return input_error(error, setup->experiment->path, 0, "expected replicas of at most %u (memory servers), found %u", n,
-                       config->replicas);
-  struct pool_plan *plan = pool_plan_new(setup->plans, config->sharding, 1, n >= 64 ? UINT64_MAX : (1ULL << n) - 1);
+    return input_error(error, setup->experiment->path, 0,
+                       "expected replicas of at most %u (memory servers), found %u", n, config->replicas);
+  struct pool_plan *plan =
+      pool_plan_new(setup->plans, config->sharding, 1, n >= 64 ? UINT64_MAX : (1ULL << n) - 1);
   uint64_t most = 0;
   for (uint32_t i = 0; i < n; i++) {
     uint64_t bytes = 0;
@@ -158,7 +164,8 @@ static gboolean check_ssd(const struct setup *setup, GError **error)
   for (uint32_t s = 0; s < config->servers_at_start; s++) {
     uint64_t bytes = 0;
     for (uint32_t m = 0; m < catalog_models(config->catalog); m++)
-      if ((s + config->servers_at_start - m % config->servers_at_start) % config->servers_at_start < config->ssd_copies)
+      if ((s + config->servers_at_start - m % config->servers_at_start) % config->servers_at_start <
+          config->ssd_copies)
         bytes += catalog_bytes(config->catalog, m);
     uint64_t has = config_server_hardware(config, s)->ssd_bytes;
     if (bytes > has)
@@ -181,7 +188,8 @@ static gboolean check_staging(const struct setup *setup, GError **error)
       for (uint32_t j = 0; j < grouping->groups; j++)
         largest = MAX(largest, grouping->bytes[j]);
       uint64_t needs = MIN(profile->param_bytes, 3 * largest);
-      g_autofree char *what = g_strdup_printf("staging for three groups of %s (smaller groups need less)", profile->name);
+      g_autofree char *what =
+          g_strdup_printf("staging for three groups of %s (smaller groups need less)", profile->name);
       if (catalog_variants(config->catalog, p) > 0 && needs > config->staging_bytes)
         return refuse(setup, error, what, (double)needs, (double)config->staging_bytes);
     }
@@ -207,15 +215,16 @@ static gboolean check_needs(const struct setup *setup, uint32_t capabilities, GE
 static gboolean check(const struct setup *setup, uint32_t capabilities, GError **error)
 {
   if (setup->config.servers > GPU_SERVERS_MAX)
-    return input_error(error, setup->experiment->path, 0, "expected at most %d GPU servers, found %u", GPU_SERVERS_MAX,
-                       setup->config.servers);
+    return input_error(error, setup->experiment->path, 0, "expected at most %d GPU servers, found %u",
+                       GPU_SERVERS_MAX, setup->config.servers);
   if (catalog_models(setup->catalog) == 0)
     return input_error(error, setup->experiment->path, 0, "expected a model in [models], found none");
   return check_needs(setup, capabilities, error) && check_gpu(setup, error) && check_host(setup, error) &&
          check_pool(setup, error) && check_ssd(setup, error) && check_staging(setup, error);
 }
 
-/* --- what stands under the table ------------------------------------------------------------------------------------*/
+/* --- what stands under the table
+ * ------------------------------------------------------------------------------------*/
 
 static double field_number(const struct setting *row, const struct hardware *hw)
 {
@@ -252,8 +261,9 @@ static char *constants_text(const struct setup *setup)
     if (strcmp(key, "mps_speedup") == 0)
       append_speedup(out, hw);
     else if (row)
-      g_string_append_printf(out, "%s=%.6g", key,
-                             field_number(row, strcmp(key, "memory_nic_gbit_s") == 0 ? &setup->config.memory_hardware : hw));
+      g_string_append_printf(
+          out, "%s=%.6g", key,
+          field_number(row, strcmp(key, "memory_nic_gbit_s") == 0 ? &setup->config.memory_hardware : hw));
   }
   return g_string_free(out, FALSE);
 }
@@ -273,7 +283,8 @@ static char *notices_text(const struct setup *setup)
   return text;
 }
 
-/* --- all of it ------------------------------------------------------------------------------------------------------*/
+/* --- all of it
+ * ------------------------------------------------------------------------------------------------------*/
 
 static const struct balancer_ops *choose_balancer(const struct experiment *e, const struct system *system)
 {
@@ -309,7 +320,8 @@ static void policies_init(struct setup *setup, gboolean keep_heartbeats)
 {
   const struct experiment *e = setup->experiment;
   struct config *config = &setup->config;
-  const char *host = e->cache_set ? (e->cache == CACHE_LRU ? "lru" : "weighted") : config->system->host_policy;
+  const char *host =
+      e->cache_set ? (e->cache == CACHE_LRU ? "lru" : "weighted") : config->system->host_policy;
   config->host_policy = tier_policy_by_name(host ? host : "lru");
   config->balancer = choose_balancer(e, config->system);
   config->sharding = e->sharding_set ? e->sharding : config->system->sharding;
@@ -329,7 +341,8 @@ static void policies_init(struct setup *setup, gboolean keep_heartbeats)
   config->staging_bytes = e->staging_bytes < 0 ? largest_model(setup->catalog) : (uint64_t)e->staging_bytes;
 }
 
-struct setup *setup_new(const struct experiment *e, uint32_t capabilities, gboolean keep_heartbeats, GError **error)
+struct setup *setup_new(const struct experiment *e, uint32_t capabilities, gboolean keep_heartbeats,
+                        GError **error)
 {
   g_autoptr(Setup) setup = g_new0(struct setup, 1);
   struct config *config = &setup->config;
@@ -346,8 +359,9 @@ struct setup *setup_new(const struct experiment *e, uint32_t capabilities, gbool
   popular_init(setup);
   policies_init(setup, keep_heartbeats);
   const struct grouping_policy *grouping = e->grouping_set ? &e->grouping : &config->system->grouping;
-  setup->plans = load_plans_new(setup->catalog, config->hardware, &config->memory_hardware,
-                                config->memory_servers_at_start, config->sharding, config->sequential, grouping);
+  setup->plans =
+      load_plans_new(setup->catalog, config->hardware, &config->memory_hardware,
+                     config->memory_servers_at_start, config->sharding, config->sequential, grouping);
   config->plans = setup->plans;
   if (!training_init(setup, error) || !check(setup, capabilities, error))
     return NULL;

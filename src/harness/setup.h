@@ -1,4 +1,5 @@
-/* The set-up of one system's run: the core's configuration made from an experiment, checked for what no run can do. */
+/* The set-up of one system's run: the core's configuration made from an experiment, checked for what no run
+ * can do. */
 #ifndef DM_SETUP_H
 #define DM_SETUP_H
 
@@ -16,8 +17,8 @@ struct setup {
   char *notices;   /* lines for the user */
 };
 
-/* capabilities: of the world it will run in; a system that needs another is refused by name. keep_heartbeats: FALSE
- * where nobody can fall silent (a simulation without a `fail` event). NULL + DM_ERROR_INPUT. */
+/* capabilities: of the world it will run in; a system that needs another is refused by name. keep_heartbeats:
+ * FALSE where nobody can fall silent (a simulation without a `fail` event). NULL + DM_ERROR_INPUT. */
 struct setup *setup_new(const struct experiment *experiment, uint32_t capabilities, gboolean keep_heartbeats,
                         GError **error);
 void setup_free(struct setup *setup);

@@ -8,9 +8,9 @@
 #include "harness/trace.h"
 
 #define TIMER_ARRIVAL 1
-#define TIMER_PHASE 2
-#define TIMER_JOB 3
-#define TIMER_END 4
+#define TIMER_PHASE   2
+#define TIMER_JOB     3
+#define TIMER_END     4
 
 /* A request in flight. Ids are consecutive, so they live in a ring. */
 struct flight {
@@ -28,10 +28,10 @@ struct workload {
 
   struct arrivals *arrivals; /* open loop */
   struct arrival next;
-  struct model_map *map;     /* closed loop */
-  struct demand *demand;     /* shifting */
+  struct model_map *map; /* closed loop */
+  struct demand *demand; /* shifting */
   uint32_t slots, clients;
-  uint8_t *waiting;          /* [clients] its slot is not active */
+  uint8_t *waiting; /* [clients] its slot is not active */
   gboolean open_loop, requests_over;
   int64_t last_arrival;
 
@@ -47,7 +47,8 @@ struct workload {
   void *finished_context;
 };
 
-/* --- in flight ------------------------------------------------------------------------------------------------------*/
+/* --- in flight
+ * ------------------------------------------------------------------------------------------------------*/
 
 static struct flight *flight(struct workload *w, uint64_t id)
 {
@@ -74,7 +75,8 @@ static void send(struct workload *w, int64_t arrival_ns, uint32_t model, uint32_
 {
   if (w->sent - w->oldest == w->room)
     ring_grow(w);
-  *flight(w, w->sent) = (struct flight){.arrival_ns = arrival_ns, .model = model, .client = client, .open = TRUE};
+  *flight(w, w->sent) =
+      (struct flight){.arrival_ns = arrival_ns, .model = model, .client = client, .open = TRUE};
   struct message m = {.type = MESSAGE_REQUEST,
                       .request = {.id = w->sent++, .model = model, .slot = slot, .service_ns = service_ns}};
   w->last_arrival = arrival_ns;
@@ -96,7 +98,8 @@ static void fail(struct workload *w)
   check_finished(w);
 }
 
-/* --- open loop ------------------------------------------------------------------------------------------------------*/
+/* --- open loop
+ * ------------------------------------------------------------------------------------------------------*/
 
 static void timer(struct workload *w, int64_t at_ns, uint64_t tag)
 {
@@ -128,7 +131,8 @@ static void open_loop_start(struct workload *w)
     open_loop(w);
 }
 
-/* --- closed loop and shifting demand --------------------------------------------------------------------------------*/
+/* --- closed loop and shifting demand
+ * --------------------------------------------------------------------------------*/
 
 static gboolean past_end(const struct workload *w)
 {
@@ -174,7 +178,8 @@ static void closed_loop_start(struct workload *w)
     client_go(w, c);
 }
 
-/* --- training jobs --------------------------------------------------------------------------------------------------*/
+/* --- training jobs
+ * --------------------------------------------------------------------------------------------------*/
 
 static void next_job(struct workload *w)
 {
@@ -212,7 +217,8 @@ static gboolean jobs_open(struct workload *w, GError **error)
                      trace_kind(w->jobs) == TRACE_REQUESTS ? "requests: name it in [workload]" : "nodes");
 }
 
-/* --- answers --------------------------------------------------------------------------------------------------------*/
+/* --- answers
+ * --------------------------------------------------------------------------------------------------------*/
 
 /* Control latency of one hop: what the answer took beyond the durations that it tells, over its four hops. */
 static void fill_times(struct request_row *row, const struct message_answer *m)
@@ -250,7 +256,8 @@ static void answered(struct workload *w, const struct message_answer *m)
                             .outcome = (enum outcome)m->outcome,
                             .found = (enum found)m->found};
   fill_times(&row, m);
-  row.slo_met = row.outcome == OUTCOME_COMPLETED && (double)(row.end_ns - row.arrival_ns) <= w->slo_ns[row.model];
+  row.slo_met =
+      row.outcome == OUTCOME_COMPLETED && (double)(row.end_ns - row.arrival_ns) <= w->slo_ns[row.model];
   end_request(w, m->id, &row);
   if (client != NO_INDEX)
     client_go(w, client);
@@ -275,7 +282,8 @@ void workload_interrupt(struct workload *w)
   }
 }
 
-/* --- the actor ------------------------------------------------------------------------------------------------------*/
+/* --- the actor
+ * ------------------------------------------------------------------------------------------------------*/
 
 static void workload_start(void *actor)
 {
@@ -338,7 +346,8 @@ const struct actor_ops workload_actor = {
     .peer_lost = workload_peer_lost,
 };
 
-/* --- birth and sight ------------------------------------------------------------------------------------------------*/
+/* --- birth and sight
+ * ------------------------------------------------------------------------------------------------*/
 
 static void slo_init(struct workload *w)
 {
@@ -356,7 +365,8 @@ static gboolean source_init(struct workload *w, GError **error)
 {
   const struct experiment *e = w->setup->experiment;
   const struct config *config = &w->setup->config;
-  w->open_loop = e->workload == WORKLOAD_TRACE || e->workload == WORKLOAD_POISSON || e->workload == WORKLOAD_GAMMA;
+  w->open_loop =
+      e->workload == WORKLOAD_TRACE || e->workload == WORKLOAD_POISSON || e->workload == WORKLOAD_GAMMA;
   if (w->open_loop) {
     w->arrivals = arrivals_new(w->setup, error);
     return w->arrivals != NULL;
@@ -372,8 +382,8 @@ static gboolean source_init(struct workload *w, GError **error)
   return TRUE;
 }
 
-struct workload *workload_new(const struct setup *setup, struct world *world, workload_done done, void *context,
-                              GError **error)
+struct workload *workload_new(const struct setup *setup, struct world *world, workload_done done,
+                              void *context, GError **error)
 {
   struct workload *w = g_new0(struct workload, 1);
   w->setup = setup;

@@ -1,5 +1,5 @@
-/* The load generator: the client actor of both worlds. Sends requests open loop (at their intended times, however late
- * the answers), closed loop, or by shifting demand; submits training jobs; books every answer.
+/* The load generator: the client actor of both worlds. Sends requests open loop (at their intended times,
+ * however late the answers), closed loop, or by shifting demand; submits training jobs; books every answer.
  *
  * Requests are numbered 0, 1, … in order of arrival. Each ends in exactly one request_row. */
 #ifndef DM_WORKLOAD_H
@@ -14,8 +14,8 @@ struct workload;
 /* done: called for every request that has ended. */
 typedef void (*workload_done)(void *context, const struct request_row *row);
 
-struct workload *workload_new(const struct setup *setup, struct world *world, workload_done done, void *context,
-                              GError **error);
+struct workload *workload_new(const struct setup *setup, struct world *world, workload_done done,
+                              void *context, GError **error);
 void workload_free(struct workload *workload);
 extern const struct actor_ops workload_actor;
 

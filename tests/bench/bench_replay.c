@@ -1,5 +1,6 @@
-/* Speed of whole replays: requests a second for resident models, the same with every request stored, and remote loads a
- * second. The yardsticks are the project's goals for one core (1 M, 250 k and 20 k a second). */
+/* Speed of whole replays: requests a second for resident models, the same with every request stored, and
+ * remote loads a second. The yardsticks are the project's goals for one core (1 M, 250 k and 20 k a second).
+ */
 #include <glib/gstdio.h>
 #include <stdio.h>
 #include <time.h>
@@ -16,10 +17,11 @@ struct replay {
   gboolean loads;  /* counts loads, not requests */
 };
 
-#define RESIDENT                                                                                                       \
-  "[experiment]\nname = bench\nsystems = ideal;distmind\n[cluster]\nhardware = h200\ngpu_servers = 8\n"                 \
-  "gpus_per_server = 8\nmemory_servers = 4\nhost_cache_gb = 4\n[models]\nresnet152 = 128\n[workload]\n"                \
-  "kind = poisson\nrate_rps = 4700\nzipf = 0.9\nduration_s = 200\n[pipeline]\ngrouping = count:16\n[output]\n"          \
+#define RESIDENT                                                                                             \
+  "[experiment]\nname = bench\nsystems = ideal;distmind\n[cluster]\nhardware = h200\ngpu_servers = 8\n"      \
+  "gpus_per_server = 8\nmemory_servers = 4\nhost_cache_gb = 4\n[models]\nresnet152 = 128\n[workload]\n"      \
+  "kind = poisson\nrate_rps = 4700\nzipf = 0.9\nduration_s = 200\n[pipeline]\ngrouping = "                   \
+  "count:16\n[output]\n"                                                                                     \
   "usage = none\nrequests = "
 
 static const struct replay replays[] = {
@@ -27,9 +29,12 @@ static const struct replay replays[] = {
     {"resident models, distmind, requests", "distmind", RESIDENT "none\n", 1e6, FALSE, FALSE},
     {"resident models, distmind, requests stored", "distmind", RESIDENT "all\n", 250e3, TRUE, FALSE},
     {"remote loads, 16 groups, 4 x 16 servers, loads", "distmind",
-     "[experiment]\nname = bench\nsystems = distmind\ninitial = cold\n[cluster]\nhardware = h200\ngpu_servers = 16\n"
-     "gpus_per_server = 1\nmemory_servers = 4\nhost_cache_gb = 0\ngpu_models_max = 1\n[models]\nresnet152 = 512\n"
-     "[workload]\nkind = closed\noutstanding = 32\nselect = loop\nduration_s = 200\n[pipeline]\ngrouping = count:16\n"
+     "[experiment]\nname = bench\nsystems = distmind\ninitial = cold\n[cluster]\nhardware = "
+     "h200\ngpu_servers = 16\n"
+     "gpus_per_server = 1\nmemory_servers = 4\nhost_cache_gb = 0\ngpu_models_max = 1\n[models]\nresnet152 = "
+     "512\n"
+     "[workload]\nkind = closed\noutstanding = 32\nselect = loop\nduration_s = 200\n[pipeline]\ngrouping = "
+     "count:16\n"
      "[output]\nrequests = none\nusage = none\n",
      20e3, FALSE, TRUE},
 };
@@ -60,8 +65,13 @@ static double replay_once(const struct replay *r, const char *folder)
   uint32_t can = WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY;
   g_autoptr(Setup) setup = setup_new(experiment, can, FALSE, &error);
   check(setup != NULL, error);
-  struct run_info info = {.experiment = "bench", .system = r->system, .backend = "sim", .text = "", .overrides = "",
-                          .constants = "", .notices = ""};
+  struct run_info info = {.experiment = "bench",
+                          .system = r->system,
+                          .backend = "sim",
+                          .text = "",
+                          .overrides = "",
+                          .constants = "",
+                          .notices = ""};
   struct run_outputs outputs = {.quiet = TRUE, .interrupted = &never};
   double began = seconds();
   if (r->stored) {

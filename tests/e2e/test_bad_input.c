@@ -33,10 +33,11 @@ static const struct bad_file experiments[] = {
     {GOOD "kind = poisson\n[workload\n", "x.ini:10", "workload"},
     {GOOD "kind\n", "x.ini:9", "kind"},
     {GOOD "kind = trace\ntrace = absent.csv\n", "x.ini:10", "absent.csv"},
-    {"[experiment]\nsystems = ideal;idle\n", "x.ini:2", "idle"},
-    {"[cluster]\nhardware = h2OO\n", "x.ini:2", "h2OO"},
-    {"[cluster]\nhardware = h200\n[models]\nresnet15 = 2\n", "x.ini:4", "resnet15"},
-    {"[cluster]\nhardware = h200\ngpu_servers = 99999999999999999999\n", "x.ini:3", "gpu_servers"},
+    {"[experiment]\nsystems = ideal;idle\n[models]\nresnet152 = 2\n", "x.ini:2", "idle"},
+    {"[cluster]\nhardware = h2OO\n[models]\nresnet152 = 2\n", "x.ini:2", "h2OO"},
+    {"[cluster]\nhardware = h200\n[models]\nresnet15 = 2\n[workload]\nrate_rps = 1\n", "x.ini:4", "resnet15"},
+    {"[cluster]\nhardware = h200\ngpu_servers = 99999999999999999999\n[models]\nresnet152 = 2\n", "x.ini:3",
+     "gpu_servers"},
     {"name = outside of any section\n", "x.ini:1", "section"},
 };
 

@@ -59,7 +59,7 @@ Test(keyfile, malformed_text_names_file_and_line)
       {"[system mps]\n[system  mps]", "k.ini:2: section [system mps] was given before, in line 1"},
       {"[a] x", "k.ini:1: expected nothing after \"]\", found \" x\""},
       {"[a]]", "k.ini:1: expected nothing after \"]\""},
-      {"[a", "k.ini:1: expected [section], found no \"]\""},
+      {"[a", "k.ini:1: expected [section], found \"[a\""},
       {"[]", "k.ini:1: expected a section's name"},
       {"[a*b]", "k.ini:1: expected a section's name"},
       {"[a]\nb = \x01", "k.ini:2: expected text, found control character 0x01"},
