@@ -198,7 +198,8 @@ op_id sim_copy_begin(struct port *port, const struct copy_spec *spec)
     c->next = after->dependents;
     after->dependents = self;
   }
-  /* A fetch that was cancelled brings no more, a copy that failed is never over, though their ends are still to be told. */
+  /* A fetch that was cancelled brings no more, a copy that failed is never over, though their ends are still
+   * to be told. */
   if ((waits && fetch->status == OP_CANCELLED) || (after && after->failing))
     sim_copy_fail(sim, c);
   sim_copy_met(sim, c, ready);

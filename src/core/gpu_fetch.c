@@ -63,7 +63,8 @@ gboolean fetch_joinable(const struct fetch *fetch)
   return fetch->cached || fetch->staging_bytes >= fetch->plan->total_bytes;
 }
 
-static void fetch_issue(struct gpu_server *s, struct fetch *fetch, uint32_t gpu, uint32_t first, uint64_t request)
+static void fetch_issue(struct gpu_server *s, struct fetch *fetch, uint32_t gpu, uint32_t first,
+                        uint64_t request)
 {
   struct fetch_spec spec = {.model = fetch->model,
                             .source = fetch->source,
@@ -220,7 +221,8 @@ static void abort_loads(struct gpu_server *s, uint32_t fetch)
     for (uint32_t i = s->gpu[g].loads_first, next; i != NO_INDEX; i = next) {
       struct load *load = load_at(s, i);
       next = load->next;
-      if (load->fetch == fetch && load->broken && !gpu_computes(s, &s->gpu[g], load->model)) /* else when they end */
+      if (load->fetch == fetch && load->broken &&
+          !gpu_computes(s, &s->gpu[g], load->model)) /* else when they end */
         load_abort(s, load);
     }
 }

@@ -136,7 +136,8 @@ static double stretch(const struct gpu_server *s, const struct task *task, const
 }
 
 /* load: NULL once every group is there. */
-static void compute_groups(struct gpu_server *s, struct task *task, const struct grouping *grouping, const struct load *load)
+static void compute_groups(struct gpu_server *s, struct task *task, const struct grouping *grouping,
+                           const struct load *load)
 {
   task->grouping = grouping;
   double scale = stretch(s, task, grouping);

@@ -11,10 +11,10 @@ struct task {
   uint64_t id;
   int64_t service_ns, arrived, started;
   uint32_t tag, attempt, model, gpu, stream;
-  uint32_t self;        /* index in the server's tasks */
-  uint32_t next;        /* queue, running list, or free list */
-  uint32_t computes;    /* operations under way */
-  uint32_t groups_done; /* groups computed, while its model loads */
+  uint32_t self;                   /* index in the server's tasks */
+  uint32_t next;                   /* queue, running list, or free list */
+  uint32_t computes;               /* operations under way */
+  uint32_t groups_done;            /* groups computed, while its model loads */
   const struct grouping *grouping; /* of the load that it computes behind; NULL: of none */
   enum found found;
   enum task_state state;
@@ -35,8 +35,8 @@ struct fetch {
   uint32_t staging_gpu;
   uint64_t staging_bytes;
   gboolean arrived;
-  gboolean lost;          /* no copy is left: its loads are being aborted, none may join */
-  uint64_t credited;      /* bytes uploaded by the user that is furthest */
+  gboolean lost;     /* no copy is left: its loads are being aborted, none may join */
+  uint64_t credited; /* bytes uploaded by the user that is furthest */
 };
 
 /* A model on its way onto a GPU. */

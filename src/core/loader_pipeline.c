@@ -8,7 +8,8 @@ static gboolean in_host(const struct gpu_server *s, uint32_t model)
          (s->host && tier_state(s->host, model) == TIER_READY);
 }
 
-static gboolean source_ready(struct gpu_server *s, struct task *task, gboolean host, const struct fetch *fetch)
+static gboolean source_ready(struct gpu_server *s, struct task *task, gboolean host,
+                             const struct fetch *fetch)
 {
   if (host)
     return TRUE;

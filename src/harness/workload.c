@@ -8,12 +8,13 @@
 #include "harness/trace.h"
 
 #define TIMER_ARRIVAL 1
-#define TIMER_PHASE 2
-#define TIMER_JOB 3
-#define TIMER_END 4
-#define TIMER_AGAIN 5 /* client in the upper bits */
+#define TIMER_PHASE   2
+#define TIMER_JOB     3
+#define TIMER_END     4
+#define TIMER_AGAIN   5 /* client in the upper bits */
 
-/* A client of a closed loop that was refused asks again after this: at once it would only be refused again, in no time. */
+/* A client of a closed loop that was refused asks again after this: at once it would only be refused again,
+ * in no time. */
 #define REFUSED_NS (10 * NS_PER_MS)
 
 /* A request in flight. Ids are consecutive, so they live in a ring. */
