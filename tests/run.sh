@@ -22,6 +22,10 @@ passed=0 failed=0 skipped=0
 
 export DISTMIND_SIM=$PWD/$BUILD/distmind-sim
 export TRACES=${TRACES:-$PWD/../shared/traces}
+# A folder of temporary files of this run's own: what others left beside theirs is found by no relative path of a test.
+TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/distmind-check-XXXXXX")
+export TMPDIR
+trap 'rm -rf "$TMPDIR"' EXIT
 export G_DEBUG=fatal-criticals G_SLICE=always-malloc
 export LC_ALL=C.UTF-8
 
