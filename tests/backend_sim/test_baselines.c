@@ -145,7 +145,7 @@ Test(baselines, overload_loses_no_request)
 }
 
 /* A client that is refused at once must not ask again at the very same instant, for ever. */
-Test(baselines, refused_clients_let_time_pass, .timeout = 20)
+Test(baselines, refused_clients_let_time_pass)
 {
   g_autoptr(Lab) lab = lab_new();
   g_autoptr(LabResult) result =

@@ -27,7 +27,7 @@ static guint completions(const struct lab_result *result, double from, double to
   return count;
 }
 
-Test(members, gpu_servers_come_and_go, .timeout = 15)
+Test(members, gpu_servers_come_and_go)
 {
   g_autoptr(Lab) lab = lab_new();
   lab->rows = TRUE;
@@ -50,7 +50,7 @@ Test(members, gpu_servers_come_and_go, .timeout = 15)
   }
 }
 
-Test(members, the_last_gpu_server_leaves_nobody_waiting, .timeout = 15)
+Test(members, the_last_gpu_server_leaves_nobody_waiting)
 {
   g_autoptr(Lab) lab = lab_new();
   const char *const events[] = {"events.x=at 2 fail gpu_server 0", "events.x=at 2 remove gpu_server 0"};
@@ -65,7 +65,7 @@ Test(members, the_last_gpu_server_leaves_nobody_waiting, .timeout = 15)
     }
 }
 
-Test(members, a_model_without_a_copy_fails_and_holds_up_nobody, .timeout = 15)
+Test(members, a_model_without_a_copy_fails_and_holds_up_nobody)
 {
   g_autoptr(Lab) lab = lab_new();
   lab->rows = TRUE;
@@ -76,7 +76,7 @@ Test(members, a_model_without_a_copy_fails_and_holds_up_nobody, .timeout = 15)
   cr_expect_gt(completions(result, 4, 10), 300);
 }
 
-Test(members, more_gpu_servers_serve_more, .timeout = 15)
+Test(members, more_gpu_servers_serve_more)
 {
   g_autoptr(Lab) lab = lab_new();
   lab->rows = TRUE;
@@ -92,7 +92,7 @@ Test(members, more_gpu_servers_serve_more, .timeout = 15)
 
 #define COLD_POOL BUSY, "cluster.gpu_models_max=1", "cluster.host_cache_gb=0", "workload.rate_rps=150"
 
-Test(members, memory_servers_fail, .timeout = 15)
+Test(members, memory_servers_fail)
 {
   g_autoptr(Lab) lab = lab_new();
   lab->rows = TRUE;
@@ -114,7 +114,7 @@ Test(members, memory_servers_fail, .timeout = 15)
 }
 
 /* Failures at odd moments, each while loads, computations and moves of shards are under way. */
-Test(members, memory_servers_fail_at_any_moment, .timeout = 15)
+Test(members, memory_servers_fail_at_any_moment)
 {
   g_autoptr(Lab) lab = lab_new();
   lab->rows = TRUE;
@@ -134,7 +134,7 @@ Test(members, memory_servers_fail_at_any_moment, .timeout = 15)
   }
 }
 
-Test(members, memory_servers_join_and_leave, .timeout = 15)
+Test(members, memory_servers_join_and_leave)
 {
   g_autoptr(Lab) lab = lab_new();
   lab->rows = TRUE;
@@ -146,7 +146,7 @@ Test(members, memory_servers_join_and_leave, .timeout = 15)
   cr_expect_gt(result->figures.loads_remote, 300);
 }
 
-Test(members, a_server_that_joins_learns_who_is_dead, .timeout = 15)
+Test(members, a_server_that_joins_learns_who_is_dead)
 {
   g_autoptr(Lab) lab = lab_new();
   lab->rows = TRUE;
@@ -155,7 +155,7 @@ Test(members, a_server_that_joins_learns_who_is_dead, .timeout = 15)
   lab_check_conserved(result, "joined after a failure");
 }
 
-Test(members, links_and_caches_change, .timeout = 15)
+Test(members, links_and_caches_change)
 {
   g_autoptr(Lab) lab = lab_new();
   lab->rows = TRUE;
@@ -175,7 +175,7 @@ Test(members, links_and_caches_change, .timeout = 15)
 }
 
 /* Training beside inference (MPS) goes on although requests never cease; elsewhere it fills idle GPUs. */
-Test(members, training_goes_on, .timeout = 15)
+Test(members, training_goes_on)
 {
   g_autoptr(Lab) lab = lab_new();
   g_autoptr(LabResult) mps =
@@ -185,7 +185,7 @@ Test(members, training_goes_on, .timeout = 15)
   cr_expect_gt(mps->figures.training_steps, 80, "%lu steps", mps->figures.training_steps);
 }
 
-Test(members, a_job_that_comes_just_after_inference_starts, .timeout = 20)
+Test(members, a_job_that_comes_just_after_inference_starts)
 {
   g_autoptr(Lab) lab = lab_new();
   lab_write(lab, "jobs.csv", "job_id,submission_time,duration,num_gpu\nx,1.015,2,1\n");
