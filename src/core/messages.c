@@ -58,9 +58,10 @@ static size_t wire_size(uint64_t type)
   switch (type) {
 #define F(type, field, bound) +sizeof(message_##type)
 #define M(TYPE, name, fields)                                                                                \
-  case MESSAGE_##TYPE:                                                                                       \
+  case MESSAGE_##TYPE: {                                                                                     \
     _Static_assert(4 fields <= MESSAGE_BYTES_MAX, "message too large");                                      \
-    return 4 fields;
+    return 4 fields;                                                                                         \
+  }
     MESSAGE_TABLE(M)
 #undef M
 #undef F

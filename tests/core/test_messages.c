@@ -30,16 +30,15 @@ struct field {
 
 static GArray *list_fields(void)
 {
-  static struct message message;
   GArray *list = g_array_new(FALSE, FALSE, sizeof(struct field));
 #define F(kind, part, limit_name)                                                                            \
-  g_array_append_val(                                                                                        \
-      list, ((struct field){type, #part, #limit_name, (size_t)((char *)&m->part - (char *)&message),         \
-                            sizeof m->part, LIMIT_##limit_name}));
+  g_array_append_val(list, ((struct field){type, #part, #limit_name, base + offsetof(message_fields, part),  \
+                                           sizeof(message_##kind), LIMIT_##limit_name}));
 #define M(TYPE, name, fields)                                                                                \
   {                                                                                                          \
+    typedef struct message_##name message_fields;                                                            \
     const enum message_type type = MESSAGE_##TYPE;                                                           \
-    const struct message_##name *m = &message.name;                                                          \
+    const size_t base = offsetof(struct message, name);                                                      \
     fields                                                                                                   \
   }
   MESSAGE_TABLE(M)
