@@ -73,6 +73,7 @@ static size_t wire_size(uint64_t type)
 #define BOUND_ANY(value)            TRUE
 #define BOUND_models(value)         ((value) < limits->models)
 #define BOUND_gpus(value)           ((value) < limits->gpus)
+#define BOUND_gpus_or_none(value)   ((value) < limits->gpus || (value) == NO_INDEX)
 #define BOUND_memory_servers(value) ((value) < limits->memory_servers)
 #define BOUND_outcomes(value)       ((value) < limits->outcomes)
 #define BOUND_founds(value)         ((value) < limits->founds)

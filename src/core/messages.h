@@ -2,8 +2,8 @@
  * the decoder with its bounds, and the fuzz target. Durations only, never another actor's clock.
  *
  * A field is F(type, name, bound): type u32, u64 or i64; bound names the check of the decoder:
- * ANY, or one of struct message_limits' members (the value must be below it), or INDEX (NO_INDEX is allowed
- * too). */
+ * ANY, or one of struct message_limits' members (the value must be below it), or gpus_or_none (NO_INDEX is
+ * allowed too). */
 #ifndef DM_MESSAGES_H
 #define DM_MESSAGES_H
 
@@ -32,7 +32,7 @@
         F(i64, waited_ns, ANY) F(i64, executed_ns, ANY))                                                     \
   /* GPU server -> controller: a model's state (enum tier_state) on a GPU, or in the host cache (gpu =       \
    * NO_INDEX) */                                                                                            \
-  M(MODEL_STATE, model_state, F(u32, model, models) F(u32, gpu, ANY) F(u32, state, states))                  \
+  M(MODEL_STATE, model_state, F(u32, model, models) F(u32, gpu, gpus_or_none) F(u32, state, states))         \
   /* GPU server -> controller, when something changed, at most every report_ms: network bytes still to come, \
    * achieved rate while fetching (bytes/s, 0 = none yet) */                                                 \
   M(REPORT, report, F(u64, net_left_bytes, ANY) F(u64, net_rate, ANY) F(u32, fetches, ANY))                  \
@@ -95,7 +95,7 @@ struct message {
 
 /* What values a decoded message may hold: each field is below its limit. */
 struct message_limits {
-  uint32_t models, gpus, memory_servers;
+  uint32_t models, gpus /* of the largest server */, memory_servers;
   uint32_t outcomes, founds, states, kinds; /* set by message_limits_init */
 };
 

@@ -82,10 +82,10 @@ static void print_groups(const struct prediction *p)
 
 static void print_prediction(const struct prediction *p, double resident)
 {
-  printf("from %s: %u groups, predicted latency %.3f ms, lower bound (longest stage) %.3f ms, resident %.3f "
+  printf("from %s: %u group%s, predicted latency %.3f ms, lower bound (longest stage) %.3f ms, resident %.3f "
          "ms\n\n",
          strcmp(p->source, "host") == 0 ? "the host cache" : "the memory pool", p->grouping->groups,
-         p->latency_ns / 1e6, p->bound_ns / 1e6, resident / 1e6);
+         p->grouping->groups == 1 ? "" : "s", p->latency_ns / 1e6, p->bound_ns / 1e6, resident / 1e6);
   print_groups(p);
   printf("\n");
 }
