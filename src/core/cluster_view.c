@@ -125,7 +125,7 @@ double cluster_view_service_ns(const struct cluster_view *view, uint32_t gpu, ui
 {
   if (service_ns > 0)
     return (double)service_ns;
-  const struct model *m = &((const struct model *)(const void *)view->config->catalog->models->data)[model];
+  const struct model *m = catalog_model(view->config->catalog, model);
   return resident_ns(view->config->plans, m->profile, view->gpu[gpu].hw);
 }
 
@@ -218,7 +218,7 @@ static struct missing missing_forecast(const struct cluster_view *view, uint32_t
 {
   const struct config *config = view->config;
   const struct profile *profile = catalog_profile(config->catalog, model);
-  const struct model *m = &((const struct model *)(const void *)config->catalog->models->data)[model];
+  const struct model *m = catalog_model(config->catalog, model);
   struct missing missing = {.source = forecast_source(view, gpu, model)};
   if (!config->system->pipelined) {
     missing.load_ns = config->system->residence == RESIDENCE_PROCESS ? process_start_ns(view, gpu, profile)

@@ -94,8 +94,7 @@ static gboolean enter_cache(struct gpu_server *s, const struct fetch *fetch, uin
 static gboolean take_room(struct gpu_server *s, struct gpu *gpu, struct fetch *fetch, uint64_t request)
 {
   uint64_t bytes = catalog_bytes(s->config->catalog, fetch->model);
-  const struct model *model =
-      &((const struct model *)(const void *)s->config->catalog->models->data)[fetch->model];
+  const struct model *model = catalog_model(s->config->catalog, fetch->model);
   double reload = load_plan(s->config->plans, model->profile, s->hw, fetch->source)->load_ns;
   if (enter_cache(s, fetch, bytes, reload, request)) {
     fetch->cached = TRUE;
@@ -141,8 +140,7 @@ gboolean fetch_begin(struct gpu_server *s, struct gpu *gpu, struct task *task, e
                      struct fetch **out, gboolean *lost)
 {
   struct fetch *fetch = fetch_take(s);
-  const struct model *model =
-      &((const struct model *)(const void *)s->config->catalog->models->data)[task->model];
+  const struct model *model = catalog_model(s->config->catalog, task->model);
   fetch->model = task->model;
   fetch->source = source;
   fetch->plan_ref = source == SOURCE_REMOTE ? s->plan : NULL;

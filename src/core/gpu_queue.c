@@ -154,8 +154,7 @@ static void compute_groups(struct gpu_server *s, struct task *task, const struct
 static void compute_resident(struct gpu_server *s, struct task *task)
 {
   const struct profile *profile = catalog_profile(s->config->catalog, task->model);
-  const struct model *model =
-      &((const struct model *)(const void *)s->config->catalog->models->data)[task->model];
+  const struct model *model = catalog_model(s->config->catalog, task->model);
   double launches = s->hardware->launch_ns * profile->layers;
   double all =
       task->service_ns > 0 ? (double)task->service_ns : resident_ns(s->config->plans, model->profile, s->hw);

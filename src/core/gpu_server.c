@@ -191,7 +191,7 @@ static void warm_host(struct gpu_server *s)
 {
   for (uint32_t i = 0; i < catalog_models(s->config->catalog); i++) {
     uint32_t model = s->config->popular[i];
-    const struct model *m = &((const struct model *)(const void *)s->config->catalog->models->data)[model];
+    const struct model *m = catalog_model(s->config->catalog, model);
     enum load_source source = s->config->system->residence == RESIDENCE_SSD ? SOURCE_SSD : SOURCE_REMOTE;
     double reload = load_plan(s->config->plans, m->profile, s->hw, source)->load_ns;
     fill(s, s->host, model, catalog_bytes(s->config->catalog, model), reload, NO_INDEX);

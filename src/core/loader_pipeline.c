@@ -25,8 +25,7 @@ static gboolean source_ready(struct gpu_server *s, struct task *task, gboolean h
 static void begin_load(struct gpu_server *s, struct gpu *gpu, struct task *task, gboolean host,
                        struct fetch *fetch, gboolean joins)
 {
-  const struct model *model =
-      &((const struct model *)(const void *)s->config->catalog->models->data)[task->model];
+  const struct model *model = catalog_model(s->config->catalog, task->model);
   enum load_source path = fetch ? fetch->source : SOURCE_HOST, source = joins ? SOURCE_HOST : path;
   const struct grouping *grouping = load_plan(s->config->plans, model->profile, s->hw, path)->grouping;
   struct load *load = load_new(s, gpu, task, source, grouping);

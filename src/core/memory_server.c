@@ -85,7 +85,7 @@ static void memory_server_start(void *actor)
 static const struct placement *placement_of(const struct pool_plan *plan, const struct catalog *catalog,
                                             uint32_t model)
 {
-  const struct model *m = &((const struct model *)(const void *)catalog->models->data)[model];
+  const struct model *m = catalog_model(catalog, model);
   return plan->placement[m->profile * plan->rotations + m->variant % plan->rotations];
 }
 
@@ -268,11 +268,6 @@ const struct actor_ops memory_server_actor = {
     .completion = memory_server_completion,
     .peer_lost = memory_server_peer_lost,
 };
-
-uint64_t memory_server_bytes(const struct memory_server *s)
-{
-  return s->held;
-}
 
 uint64_t memory_server_peak(const struct memory_server *s)
 {

@@ -13,8 +13,7 @@ struct memory_server *memory_server_new(const struct config *config, uint32_t in
 void memory_server_free(struct memory_server *server);
 extern const struct actor_ops memory_server_actor;
 
-/* Bytes of shards that it holds now, and the most it ever held. */
-uint64_t memory_server_bytes(const struct memory_server *server);
+/* The most bytes of shards that it ever held. */
 uint64_t memory_server_peak(const struct memory_server *server);
 
 #endif

@@ -74,9 +74,14 @@ static inline uint32_t catalog_models(const struct catalog *catalog)
   return catalog->models->len;
 }
 
+static inline const struct model *catalog_model(const struct catalog *catalog, uint32_t model)
+{
+  return &((const struct model *)(const void *)catalog->models->data)[model];
+}
+
 static inline const struct profile *catalog_profile(const struct catalog *catalog, uint32_t model)
 {
-  const struct model *m = &((const struct model *)(const void *)catalog->models->data)[model];
+  const struct model *m = catalog_model(catalog, model);
   return (const struct profile *)catalog->profiles->pdata[m->profile];
 }
 

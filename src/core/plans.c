@@ -98,11 +98,6 @@ void pool_plan_free(struct pool_plan *plan)
   g_free(plan);
 }
 
-static const struct model *catalog_model(const struct catalog *catalog, uint32_t model)
-{
-  return &((const struct model *)(const void *)catalog->models->data)[model];
-}
-
 const struct fetch_plan *pool_plan_fetch(const struct pool_plan *plan, const struct catalog *catalog,
                                          uint32_t model, uint32_t hw)
 {

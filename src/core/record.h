@@ -43,16 +43,13 @@ enum record_kind {
   X(PINNED, "replica of the demand slot")                                                                    \
   X(SHORT_QUEUE, "process or replica with the model, shortest queue")                                        \
   X(PROCESS_START, "no process has room, idle GPU: start one")                                               \
-  X(CENTRAL_QUEUE, "left the central queue")                                                                 \
   X(RETRY, "sent again after a failure")                                                                     \
   X(MISS, "not on this GPU")                                                                                 \
   X(SPACE, "room for another model")                                                                         \
   X(LIMIT, "limit of models a GPU")                                                                          \
   X(CACHE_SPACE, "room in the host cache")                                                                   \
   X(SHRUNK, "cache size was lowered")                                                                        \
-  X(ABORTED, "load aborted")                                                                                 \
   X(INFERENCE, "inference needs the GPU")                                                                    \
-  X(JOB, "job wants the GPU")                                                                                \
   X(IDLE, "GPU idle")                                                                                        \
   X(JOINED, "joined")                                                                                        \
   X(LEFT, "left")                                                                                            \

@@ -64,7 +64,7 @@ static int64_t row_service_ns(struct arrivals *a, const struct trace_row *row, u
     a->tokens_ignored += row->input_tokens >= 0 || row->output_tokens >= 0;
     return 0;
   }
-  const struct model *m = &g_array_index(a->setup->catalog->models, struct model, model);
+  const struct model *m = catalog_model(a->setup->catalog, model);
   return ns_round(tokens + resident_ns(a->setup->plans, m->profile, 0));
 }
 

@@ -117,8 +117,7 @@ struct experiment {
   uint32_t replicas;
   gboolean gpudirect;
 
-  char *train_model; /* NULL = no training without a job trace */
-  uint32_t train_batch;
+  char *train_model;     /* NULL = no training without a job trace */
   int64_t train_step_ns; /* batch_ms: one step alone on the GPU */
   uint64_t train_state_bytes;
   gboolean yield_set;

@@ -32,15 +32,20 @@ static char *anchored(const char *text, struct anchor anchor, const char *path, 
   return g_canonicalize_filename(path, NULL);
 }
 
+/* A path is written as the file that it led to: beside the printed file the same words may name another one.
+ */
 static char *anchored_path(const char *text, struct anchor anchor)
 {
-  g_autofree char *path = resolve_path(text, anchor.near_file);
+  g_autofree char *near = resolve_path(text, anchor.near_file);
   g_autofree char *from_here = resolve_path(text, NULL);
-  return anchored(text, anchor, path, from_here);
+  const char *path = anchor.typed && from_here ? from_here : near;
+  return path ? g_canonicalize_filename(path, NULL) : g_strdup(text);
 }
 
 static char *anchored_hardware(const char *text, struct anchor anchor)
 {
+  if (strchr(text, '/'))
+    return anchored_path(text, anchor);
   g_autofree char *path = hardware_find(text, anchor.near_file, NULL);
   g_autofree char *from_here = hardware_find(text, NULL, NULL);
   return anchored(text, anchor, path, from_here);

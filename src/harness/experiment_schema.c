@@ -139,8 +139,6 @@ const struct setting experiment_settings[] = {
 
     ROW("training", "model", TEXT, TEXT(AT(train_model)),
         DEFAULT("none", "profile that trains on GPUs without requests")),
-    ROW("training", "batch", UINT32, NUMBER(train_batch, 1, 1, 1e6, ""),
-        DEFAULT("96", "samples of one step")),
     ROW("training", "batch_ms", TIME, NUMBER(train_step_ns, MS, 0, 1e9, "ms"),
         DEFAULT("0", "one step alone on the GPU")),
     ROW("training", "state_gb", BYTES, NUMBER(train_state_bytes, GB, 0, 1e6, "GB"),

@@ -114,8 +114,7 @@ double model_map_mean_service_ns(const struct model_map *map)
 {
   double mean = 0;
   for (uint32_t i = 0; i < map->models; i++) {
-    const struct model *model =
-        &g_array_index(map->setup->catalog->models, struct model, map->setup->popular[i]);
+    const struct model *model = catalog_model(map->setup->catalog, map->setup->popular[i]);
     double part =
         map->setup->experiment->select == SELECT_LOOP ? 1.0 / map->models : zipf_probability(map->all, i);
     mean += part * resident_ns(map->setup->plans, model->profile, 0);

@@ -217,6 +217,9 @@ static gboolean check(const struct setup *setup, uint32_t capabilities, GError *
   if (setup->config.servers > GPU_SERVERS_MAX)
     return input_error(error, setup->experiment->path, 0, "expected at most %d GPU servers, found %u",
                        GPU_SERVERS_MAX, setup->config.servers);
+  if (setup->experiment->gpudirect)
+    return input_error(error, setup->experiment->path, 0,
+                       "pipeline.path: expected host, found gpudirect, which no world has yet");
   if (catalog_models(setup->catalog) == 0)
     return input_error(error, setup->experiment->path, 0, "expected a model in [models], found none");
   return check_needs(setup, capabilities, error) && check_gpu(setup, error) && check_host(setup, error) &&

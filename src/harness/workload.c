@@ -367,7 +367,7 @@ static void slo_init(struct workload *w)
   const struct catalog *catalog = w->setup->catalog;
   w->slo_ns = g_new(double, catalog_models(catalog));
   for (uint32_t m = 0; m < catalog_models(catalog); m++) {
-    const struct model *model = &g_array_index(catalog->models, struct model, m);
+    const struct model *model = catalog_model(catalog, m);
     double warm = resident_ns(w->setup->plans, model->profile, 0);
     w->slo_ns[m] = e->slo_ns > 0 ? (double)e->slo_ns : e->slo_multiple * warm;
   }
@@ -442,11 +442,6 @@ gboolean workload_sent_all(const struct workload *w)
 gboolean workload_finished(const struct workload *w)
 {
   return workload_sent_all(w) && w->ended == w->sent;
-}
-
-uint64_t workload_sent(const struct workload *w)
-{
-  return w->sent;
 }
 
 uint64_t workload_jobs(const struct workload *w)

@@ -25,7 +25,6 @@ int64_t workload_span_ns(const struct workload *workload);
 gboolean workload_sent_all(const struct workload *workload);
 /* … and every request has been answered. */
 gboolean workload_finished(const struct workload *workload);
-uint64_t workload_sent(const struct workload *workload);
 /* Training jobs submitted. */
 uint64_t workload_jobs(const struct workload *workload);
 uint64_t workload_ended(const struct workload *workload);

@@ -207,3 +207,10 @@ Test(members, silence_that_nobody_would_notice_is_refused)
                                          "events.x=at 3 fail gpu_server 0", NULL);
   cr_expect(strstr(message, "heartbeat_ms"), "%s", message);
 }
+
+Test(members, a_load_path_that_no_world_has_is_refused)
+{
+  g_autoptr(Lab) lab = lab_new();
+  g_autofree char *message = lab_refusal(lab, "distmind", "models.a=1", "pipeline.path=gpudirect", NULL);
+  cr_expect(strstr(message, "gpudirect"), "%s", message);
+}

@@ -52,7 +52,7 @@ Test(experiment, every_value_reaches_its_field)
       "[balancing]\npolicy = round_robin\n[cache]\npolicy = lru\n"
       "[pipeline]\ngrouping = optimal\nsharding = hybrid\norder = sequential\nwindow_mb = 64\nreplicas = "
       "2\npath = gpudirect\n"
-      "[training]\nmodel = bert_base\nbatch = 32\nbatch_ms = 106\nstate_gb = 0.7\nyield = step\n"
+      "[training]\nmodel = bert_base\nbatch_ms = 106\nstate_gb = 0.7\nyield = step\n"
       "[slo]\nabsolute_ms = 100\n"
       "[output]\nrequests = sample:10\ndecisions = all\nusage = none\ntimeline = t.json\ntimeline_from_s = "
       "1\n"
@@ -104,7 +104,6 @@ Test(experiment, every_value_reaches_its_field)
   cr_expect_eq(e->replicas, 2);
   cr_expect(e->gpudirect);
   cr_expect_str_eq(e->train_model, "bert_base");
-  cr_expect_eq(e->train_batch, 32);
   cr_expect_eq(e->train_step_ns, 106 * NS_PER_MS);
   cr_expect_eq(e->train_state_bytes, 700000000);
   cr_expect(e->yield_set);
