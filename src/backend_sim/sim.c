@@ -369,7 +369,13 @@ const struct controller *sim_controller(const struct sim *sim)
 void sim_fail_gpu_server(struct sim *sim, uint32_t index)
 {
   struct port *port = &sim->server[index];
+  if (!port->up)
+    return;
+  gpu_server_usage(port->actor, &port->at_failure);
+  port->failed = TRUE;
   port->up = FALSE;
+  for (uint32_t g = 0; g < sim->config->server[index].gpus; g++)
+    sim_gpu_failed(sim, sim_gpu_of(port, g));
   sim_fetch_port_failed(sim, port);
 }
 
@@ -448,7 +454,10 @@ static void add_server_usage(struct sim *sim, uint32_t server, struct sim_usage 
   struct gpu_server_usage one;
   if (!sim->server[server].actor)
     return;
-  gpu_server_usage(sim->server[server].actor, &one);
+  if (sim->server[server].failed)
+    one = sim->server[server].at_failure;
+  else
+    gpu_server_usage(sim->server[server].actor, &one);
   for (int i = 0; i < LOAD_SOURCES; i++)
     usage->loads[i] += one.loads[i];
   usage->process_starts += one.process_starts;

@@ -190,14 +190,18 @@ op_id sim_copy_begin(struct port *port, const struct copy_spec *spec)
   double ready = c->ready;
   c->waits += !lane_add(sim, engine_of(c), c);
   struct sim_fetch *fetch = spec->after_fetch ? sim_fetch_by_id(sim, spec->after_fetch) : NULL;
-  if (fetch)
-    c->waits += sim_fetch_wait(sim, fetch, spec->group, c, &ready);
+  gboolean waits = fetch && sim_fetch_wait(sim, fetch, spec->group, c, &ready);
+  c->waits += waits;
   struct sim_copy *after = spec->after ? sim_copy_by_id(sim, spec->after) : NULL;
   if (after) {
     c->waits++;
     c->next = after->dependents;
     after->dependents = self;
   }
+  /* A fetch that was cancelled brings no more, a copy that failed is never over, though their ends are still
+   * to be told. */
+  if ((waits && fetch->status == OP_CANCELLED) || (after && after->failing))
+    sim_copy_fail(sim, c);
   sim_copy_met(sim, c, ready);
   return OP(SIM_COPY, generation, self);
 }

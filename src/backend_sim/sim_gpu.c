@@ -127,7 +127,7 @@ static struct gpu_stream *stream_of(struct sim_gpu *gpu, uint32_t id)
 /* Starts the stream's first operation if nothing holds it. */
 static void stream_go(struct sim *sim, struct sim_gpu *gpu, struct gpu_stream *stream)
 {
-  if (stream->first == NONE)
+  if (stream->first == NONE || !gpu->port->up)
     return;
   struct sim_compute *c = sim_compute_at(sim, stream->first);
   if (c->running || c->waits)
@@ -181,7 +181,9 @@ op_id sim_compute_begin(struct port *port, const struct compute_spec *spec)
   else
     sim_compute_at(sim, stream->last)->next = self;
   stream->last = self;
-  if (stream->first == self)
+  if (after && after->failing) /* its own completion is still to come */
+    sim_compute_fail(sim, c);
+  else if (stream->first == self)
     stream_go(sim, gpu, stream);
   return OP(SIM_COMPUTE, generation, self);
 }
@@ -257,6 +259,14 @@ static void gpu_event(struct sim *sim, struct sim_gpu *gpu)
   }
   sim_gpu_account(gpu, end);
   finish(sim, gpu, first, MAX(end, gpu->clock));
+}
+
+void sim_gpu_failed(struct sim *sim, struct sim_gpu *gpu)
+{
+  sim_gpu_account(gpu, (double)sim->now);
+  g_array_set_size(gpu->running, 0);
+  gpu->inference = 0;
+  reschedule(sim, gpu);
 }
 
 void sim_compute_fail(struct sim *sim, struct sim_compute *c)

@@ -32,6 +32,8 @@ struct port {
   const struct actor_ops *ops;
   void *actor;
   gboolean up;
+  struct gpu_server_usage at_failure; /* of a GPU server that failed */
+  gboolean failed;
   uint32_t first_gpu;
   link_id network, ssd; /* ingress of a GPU server, egress of a memory server */
   link_id ingress;      /* of a memory server, for moving shards */
@@ -234,6 +236,8 @@ void sim_compute_met(struct sim *sim, struct sim_compute *compute, double ready_
 void sim_compute_fail(struct sim *sim, struct sim_compute *compute);
 void sim_compute_cancel(struct sim *sim, struct sim_compute *compute);
 /* Brings the busy times up to now. */
+/* Its server is dead: nothing of it goes on. */
+void sim_gpu_failed(struct sim *sim, struct sim_gpu *gpu);
 void sim_gpu_account(struct sim_gpu *gpu, double exact_ns);
 
 #endif

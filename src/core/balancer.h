@@ -20,8 +20,9 @@ struct choice {
 
 struct balancer_ops {
   const char *name;
-  /* FALSE: no GPU now; the request waits in the central queue, which is looked at again at every completion.
-   */
+  gboolean waits; /* where choose finds no GPU, the request waits in the central queue, which is looked at
+                     again at every completion; else no GPU will ever do and it is given up */
+  /* FALSE: no GPU. */
   gboolean (*choose)(struct cluster_view *view, const struct balance_request *request, int64_t now,
                      struct choice *choice);
 };

@@ -54,4 +54,5 @@ static gboolean processes_choose(struct cluster_view *view, const struct balance
   return TRUE;
 }
 
-const struct balancer_ops balancer_processes = {.name = "processes", .choose = processes_choose};
+const struct balancer_ops balancer_processes = {
+    .name = "processes", .waits = TRUE, .choose = processes_choose};

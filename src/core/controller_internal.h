@@ -88,7 +88,7 @@ void controller_late(struct controller *c);
 void controller_retry_server(struct controller *c, uint32_t server);
 /* Looks at the central queue again; model: whose process may have room (NO_INDEX = none in particular). */
 void controller_drain_central(struct controller *c, uint32_t model);
-/* The head of the central queue will never be served. */
+/* With no GPU server left the central queue will never be served. */
 void controller_give_up_central(struct controller *c);
 
 /* controller_members.c */

@@ -30,17 +30,17 @@ static void send_plan(struct controller *c, uint32_t server)
   world_send(c->world, ACTOR(ACTOR_GPU_SERVER, server), &m);
 }
 
-static void tell_gpu_servers(struct controller *c, const struct message *m)
+static void send_member(struct controller *c, uint32_t server, uint32_t index, gboolean alive)
 {
-  for (uint32_t s = 0; s < c->config->servers; s++)
-    if (c->view->server[s].state == MEMBER_UP || c->view->server[s].state == MEMBER_LEAVING)
-      world_send(c->world, ACTOR(ACTOR_GPU_SERVER, s), m);
+  struct message m = {.type = MESSAGE_MEMBER, .member = {.index = index, .alive = alive}};
+  world_send(c->world, ACTOR(ACTOR_GPU_SERVER, server), &m);
 }
 
 static void tell_member(struct controller *c, uint32_t index, gboolean alive)
 {
-  struct message m = {.type = MESSAGE_MEMBER, .member = {.index = index, .alive = alive}};
-  tell_gpu_servers(c, &m);
+  for (uint32_t s = 0; s < c->config->servers; s++)
+    if (c->view->server[s].state == MEMBER_UP || c->view->server[s].state == MEMBER_LEAVING)
+      send_member(c, s, index, alive);
 }
 
 /* --- the plan of the memory pool
@@ -134,6 +134,9 @@ static void gpu_server_up(struct controller *c, uint32_t server)
 {
   const struct server_config *sc = &c->config->server[server];
   cluster_view_up(c->view, server, world_now(c->world));
+  for (uint32_t i = 0; i < c->config->memory_servers; i++)
+    if (c->plan_members >> i & 1 && !(c->alive_members >> i & 1))
+      send_member(c, server, i, FALSE);
   if (c->plan_version > 0)
     send_plan(c, server);
   if (c->central_length > 0)
@@ -200,8 +203,7 @@ static void gpu_server_lost(struct controller *c, uint32_t server)
   for (uint32_t g = sc->first_gpu; g < sc->first_gpu + sc->gpus; g++)
     controller_training_lost(c, g);
   controller_retry_server(c, server);
-  while (c->view->up_gpus == 0 && c->central.first != NO_INDEX)
-    controller_give_up_central(c);
+  controller_give_up_central(c);
   plan_settled(c);
 }
 
@@ -211,8 +213,8 @@ static void memory_server_lost(struct controller *c, uint32_t index)
   c->memory[index].state = MEMBER_LOST;
   c->alive_members &= ~(1ULL << index);
   tell_member(c, index, FALSE);
-  if (c->next_members >> index & 1 && c->plan_version != c->next_version)
-    c->next_members = 0; /* it was to hold shards of the next plan: plan anew */
+  if ((c->next_members | c->plan_members) >> index & 1 && c->plan_version != c->next_version)
+    c->next_members = 0; /* it was to hold shards of the next plan, or to give them: plan anew */
   replan(c);
 }
 
@@ -248,6 +250,7 @@ void controller_remove(struct controller *c, const struct message_remove *m)
     for (uint32_t g = sc->first_gpu; g < sc->first_gpu + sc->gpus; g++)
       if (c->trainee[g].job != NO_INDEX)
         controller_stop_training(c, g);
+    controller_give_up_central(c);
     controller_leave_if_idle(c, m->index);
   } else if (m->kind == ACTOR_MEMORY_SERVER && m->index < c->config->memory_servers &&
              c->memory[m->index].state == MEMBER_UP) {

@@ -191,7 +191,7 @@ static void place(struct controller *c, uint32_t tag)
   struct choice choice;
   if (choose(c, tag, &choice))
     send_to(c, tag, &choice);
-  else if (c->view->up_gpus == 0)
+  else if (c->view->up_gpus == 0 || !c->config->balancer->waits)
     answer_failed(c, tag, OUTCOME_LOST);
   else
     central_add(c, tag);
@@ -271,9 +271,11 @@ void controller_drain_central(struct controller *c, uint32_t model)
 
 void controller_give_up_central(struct controller *c)
 {
-  uint32_t tag = c->central.first;
-  central_remove(c, tag);
-  answer_failed(c, tag, OUTCOME_LOST);
+  uint32_t tag;
+  while (c->view->up_gpus == 0 && (tag = c->central.first) != NO_INDEX) {
+    central_remove(c, tag);
+    answer_failed(c, tag, OUTCOME_LOST);
+  }
 }
 
 void controller_done(struct controller *c, uint32_t server, const struct message_done *m)

@@ -102,8 +102,14 @@ void controller_job(struct controller *c, const struct message_job *m)
     job.steps_left++;
   g_array_append_val(c->jobs, job);
   c->jobs_left++;
-  for (uint32_t gpu = 0; gpu < c->view->gpus; gpu++)
-    controller_train_if_idle(c, gpu);
+  int64_t now = world_now(c->world);
+  for (uint32_t gpu = 0; gpu < c->view->gpus; gpu++) {
+    int64_t rest = c->trainee[gpu].idle_since + switch_cost_ns(c, gpu) - now;
+    if (rest > 0) /* no job wanted it when it fell idle, so no timer was set */
+      c->world->ops->timer(c->world, rest, TIMER_TAG(TIMER_TRAIN, gpu));
+    else
+      controller_train_if_idle(c, gpu);
+  }
 }
 
 static void job_check_done(struct controller *c, struct job *job)
@@ -150,7 +156,8 @@ void controller_trained(struct controller *c, uint32_t server, const struct mess
     controller_leave_if_idle(c, server);
     return;
   }
-  if (gv->outstanding > 0 || c->view->free_at[gpu] == TIME_NEVER)
+  gboolean gives_way = gv->outstanding > 0 && c->config->system->sharing != SHARING_PROCESS;
+  if (gives_way || c->view->free_at[gpu] == TIME_NEVER)
     return; /* it is being stopped, or its server leaves */
   struct job *job = job_at(c, trainee->job);
   if (job->steps_left > 0) {

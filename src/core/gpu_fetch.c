@@ -24,7 +24,7 @@ static struct fetch *fetch_take(struct gpu_server *s)
 struct fetch *fetch_find(struct gpu_server *s, uint32_t model)
 {
   for (uint32_t i = s->fetch_first; i != NO_INDEX; i = fetch_at(s, i)->next)
-    if (fetch_at(s, i)->model == model)
+    if (fetch_at(s, i)->model == model && !fetch_at(s, i)->lost)
       return fetch_at(s, i);
   return NULL;
 }
@@ -56,6 +56,11 @@ static uint64_t window_bytes(const struct gpu_server *s, const struct fetch *fet
     largest = MAX(largest, fetch->plan->group_bytes[j]);
   uint64_t room = fetch->staging_bytes > 2 * largest ? fetch->staging_bytes - 2 * largest : 1;
   return window == 0 ? room : MIN(window, room);
+}
+
+gboolean fetch_joinable(const struct fetch *fetch)
+{
+  return fetch->cached || fetch->staging_bytes >= fetch->plan->total_bytes;
 }
 
 static void fetch_issue(struct gpu_server *s, struct fetch *fetch, uint32_t gpu, uint32_t first,
@@ -162,6 +167,7 @@ void fetch_release(struct gpu_server *s, struct fetch *fetch)
     fetch->users--;
   if (fetch->users > 0 || fetch->op != 0)
     return;
+  gboolean alone = !fetch_joinable(fetch);
   struct gpu *staged = fetch->cached ? NULL : &s->gpu[fetch->staging_gpu];
   if (staged)
     staged->staging_used -= fetch->staging_bytes;
@@ -172,7 +178,9 @@ void fetch_release(struct gpu_server *s, struct fetch *fetch)
   if (ref)
     plan_unref(s, ref);
   fetch_report(s);
-  if (staged)
+  if (alone) /* other GPUs may have waited for it to be over */
+    gpu_advance_all(s);
+  else if (staged)
     gpu_advance(s, staged);
 }
 
@@ -213,7 +221,8 @@ static void abort_loads(struct gpu_server *s, uint32_t fetch)
     for (uint32_t i = s->gpu[g].loads_first, next; i != NO_INDEX; i = next) {
       struct load *load = load_at(s, i);
       next = load->next;
-      if (load->fetch == fetch && load->broken)
+      if (load->fetch == fetch && load->broken &&
+          !gpu_computes(s, &s->gpu[g], load->model)) /* else when they end */
         load_abort(s, load);
     }
 }
@@ -245,7 +254,8 @@ void fetch_mend(struct gpu_server *s, struct fetch *fetch)
   uint64_t request = 0;
   if (fetch->op != 0 || !broken_loads(s, self, &first, &gpu, &request))
     return;
-  if (!fetch->plan_ref || !choose_servers(s, fetch)) {
+  fetch->lost |= !fetch->plan_ref || !choose_servers(s, fetch);
+  if (fetch->lost) {
     abort_loads(s, self);
     return;
   }

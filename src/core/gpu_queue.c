@@ -135,17 +135,18 @@ static double stretch(const struct gpu_server *s, const struct task *task, const
   return sum > 0 && service > 0 ? service / sum : 0;
 }
 
-static void compute_groups(struct gpu_server *s, struct gpu *gpu, struct task *task, const struct load *load)
+/* load: NULL once every group is there. */
+static void compute_groups(struct gpu_server *s, struct task *task, const struct grouping *grouping,
+                           const struct load *load)
 {
-  (void)gpu;
-  const struct grouping *grouping = load->grouping;
+  task->grouping = grouping;
   double scale = stretch(s, task, grouping);
   for (uint32_t j = task->groups_done; j < grouping->groups; j++) {
     struct compute_spec spec = {.group = j,
                                 .compute_ns = grouping->compute_ns[j] * scale,
                                 .layers = grouping->first_layer[j + 1] - grouping->first_layer[j],
                                 .loaded = TRUE,
-                                .after = j < load->uploaded ? 0 : load->copy[j]};
+                                .after = !load || j < load->uploaded ? 0 : load->copy[j]};
     compute(s, task, &spec);
   }
 }
@@ -212,7 +213,7 @@ static void start(struct gpu_server *s, struct gpu *gpu, struct task *task)
     if (load->broken)
       task->stalled = TRUE;
     else
-      compute_groups(s, gpu, task, load);
+      compute_groups(s, task, load->grouping, load);
   } /* else: computed when the load is done */
 }
 
@@ -284,12 +285,26 @@ void gpu_computed(struct gpu_server *s, struct task *task, enum op_status status
     return;
   if (task->stalled) {
     struct load *load = gpu_find_load(s, gpu, task->model);
-    if (load && !load->broken)
+    if (load && load->broken) {
+      fetch_mend(s, fetch_at(s, load->fetch));
+    } else if (load) {
       gpu_resume_tasks(s, gpu, load);
+    } else { /* mended and loaded while an earlier group was computing */
+      task->stalled = FALSE;
+      compute_groups(s, task, task->grouping, NULL);
+    }
     return;
   }
   finish(s, gpu, task, OUTCOME_COMPLETED);
   gpu_advance(s, gpu);
+}
+
+gboolean gpu_computes(struct gpu_server *s, const struct gpu *gpu, uint32_t model)
+{
+  for (uint32_t i = gpu->running_first; i != NO_INDEX; i = task_at(s, i)->next)
+    if (task_at(s, i)->model == model && task_at(s, i)->computes > 0)
+      return TRUE;
+  return FALSE;
 }
 
 void gpu_resume_tasks(struct gpu_server *s, struct gpu *gpu, struct load *load)
@@ -299,7 +314,7 @@ void gpu_resume_tasks(struct gpu_server *s, struct gpu *gpu, struct load *load)
     if (task->model != load->model || !task->stalled || task->computes > 0)
       continue;
     task->stalled = FALSE;
-    compute_groups(s, gpu, task, load);
+    compute_groups(s, task, load->grouping, load);
   }
 }
 

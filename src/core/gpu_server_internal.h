@@ -11,10 +11,11 @@ struct task {
   uint64_t id;
   int64_t service_ns, arrived, started;
   uint32_t tag, attempt, model, gpu, stream;
-  uint32_t self;        /* index in the server's tasks */
-  uint32_t next;        /* queue, running list, or free list */
-  uint32_t computes;    /* operations under way */
-  uint32_t groups_done; /* groups computed, while its model loads */
+  uint32_t self;                   /* index in the server's tasks */
+  uint32_t next;                   /* queue, running list, or free list */
+  uint32_t computes;               /* operations under way */
+  uint32_t groups_done;            /* groups computed, while its model loads */
+  const struct grouping *grouping; /* of the load that it computes behind; NULL: of none */
   enum found found;
   enum task_state state;
   gboolean lost;    /* no copy of its model is left */
@@ -34,6 +35,7 @@ struct fetch {
   uint32_t staging_gpu;
   uint64_t staging_bytes;
   gboolean arrived;
+  gboolean lost;     /* no copy is left: its loads are being aborted, none may join */
   uint64_t credited; /* bytes uploaded by the user that is furthest */
 };
 
@@ -156,6 +158,8 @@ void gpu_advance_all(struct gpu_server *s);
 void gpu_computed(struct gpu_server *s, struct task *task, enum op_status status);
 /* The load of the model goes on after a failure: stalled tasks too. */
 void gpu_resume_tasks(struct gpu_server *s, struct gpu *gpu, struct load *load);
+/* Requests for the model have groups under way. */
+gboolean gpu_computes(struct gpu_server *s, const struct gpu *gpu, uint32_t model);
 /* The model cannot be had: its tasks on the GPU fail. */
 void gpu_fail_tasks(struct gpu_server *s, struct gpu *gpu, uint32_t model);
 struct load *gpu_find_load(struct gpu_server *s, struct gpu *gpu, uint32_t model);
@@ -174,6 +178,8 @@ void load_upload(struct gpu_server *s, struct load *load, uint32_t first);
 
 /* gpu_fetch.c */
 struct fetch *fetch_find(struct gpu_server *s, uint32_t model);
+/* FALSE: its bytes are freed as they are uploaded, and cannot serve a second GPU. */
+gboolean fetch_joinable(const struct fetch *fetch);
 /* FALSE: no room for it now. *lost is set where no server has a part of it. */
 gboolean fetch_begin(struct gpu_server *s, struct gpu *gpu, struct task *task, enum load_source source,
                      struct fetch **out, gboolean *lost);

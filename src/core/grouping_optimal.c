@@ -1,19 +1,22 @@
 /* The cut of least predicted latency; see grouping_optimal.h.
  *
- * 1. Times become whole ticks, 2^-50 or less of the sum of all costs: about the rounding of the doubles of
- * the formulas. Sums of ticks are exact, so ties are ties; what follows is exact in ticks.
- * 2. Is a latency L possible? sweep_fewest(L, a) asks for it with deadlines that suit a groups in all. The
- * number h(a) that it needs rises with a; if h(a) > a, then no number of groups below h(a) has L. So
- * iterating a = h(a) reaches the least a with h(a) <= a without passing it, and that is the fewest groups
- * that have L, or finds that there is none. One sweep is enough where sync is 0 (deadlines do not depend on
- * a) or, mirrored, where net_group is 0. Else the mirror is swept first: with arrivals that suit a groups it
- * tells how late the upload of layers b and after may start at best, which bars what cannot be finished and
- * so ends hopeless iterations early.
- * 3. Bisection over L; the fewest groups only rise as L falls. It ends at the least latency with its fewest
- * groups.
- * 4. For that number of groups (no fewer do, so none is a skip) a backward table gives the latest end of the
- * uploads before each group, and a forward walk takes the smallest next cut each time: the lexicographically
- * smallest cut. */
+ * 1. Times become whole ticks, 2^-50 or less of the sum of all costs: about the rounding of the doubles
+ *    of the formulas. Sums of ticks are exact, so ties are ties; what follows is exact in ticks.
+ *
+ * 2. Is a latency L possible? sweep_fewest(L, a) asks for it with deadlines that suit a groups in all.
+ *    The number h(a) that it needs rises with a; if h(a) > a, then no number of groups from a to h(a) -
+ *    1 has L. So iterating a = h(a) reaches the least a with h(a) <= a without passing it, and that is
+ *    the fewest groups that have L, or finds that there is none. One sweep is enough where sync is 0
+ *    (deadlines do not depend on a) or, mirrored, where net_group is 0. Else the mirror is swept first:
+ *    with arrivals that suit a groups it tells how late the upload of layers b and after may start at
+ *    best, which bars what cannot be finished and so ends hopeless iterations early.
+ *
+ * 3. Bisection over L; the fewest groups only rise as L falls. It ends at the least latency with its
+ *    fewest groups.
+ *
+ * 4. For that number of groups (no fewer do, so none is a skip) a backward table gives the latest end of
+ *    the uploads before each group, and a forward walk takes the smallest next cut each time: the
+ *    lexicographically smallest cut. */
 #include "core/grouping_optimal.h"
 
 #include <math.h>

@@ -1,29 +1,34 @@
 /* Feasibility of a latency, exactly and in O(layers x groups); see grouping_sweep.h.
  *
- * Notation: m groups; group j holds layers [b_j, b_j+1); the formulas are those of grouping_latency_ns. Every
- * stage's time is a difference of rounded prefix sums, so sums are exact.
+ * Notation: m groups; group j holds layers [b_j, b_j+1); the formulas are those of grouping_latency_ns.
+ * Every stage's time is a difference of rounded prefix sums, so sums are exact.
  *
- * 1. Compute needs no state. Unrolling comp(j): latency = max over j of pcie(j) + rest(b_j) + sync x (m - j),
- * where rest(b) is the compute and launch time of layers b and after. So m groups have a latency <= L exactly
- * if pcie(j) <= L - rest(b_j) - sync x (m - j)      for every j,                                   (deadline)
+ * 1. Compute needs no state. Unrolling comp(j): latency = max over j of pcie(j) + rest(b_j) + sync x (m
+ *    - j), where rest(b) is the compute and launch time of layers b and after. So m groups have a
+ *    latency <= L exactly if
+ *        pcie(j) <= L - rest(b_j) - sync x (m - j)      for every j,        (deadline)
  *    and net(j) depends on (b_j+1, j) alone. What is left is one number: for L and m, the state (e layers
- * cut, k groups used) has a least pcie(k-1), and less is never worse.
+ *    cut, k groups used) has a least pcie(k-1), and less is never worse.
+ *
  * 2. m is not known in advance. With the remaining groups m - j replaced by max(1, groups_min - j), the
- * deadlines are exact for m = groups_min and only later than the true ones for a larger m. So if a sweep
- * needs h > groups_min groups, no m < h has the latency; if h <= groups_min, some m' <= h has it.
- * 3. Empty groups. Let an index j also be skipped, at no cost. A skip makes later arrivals look later and
- * earlier deadlines earlier than they are, so what is found feasible is feasible (with the fewer real groups
- * even sooner), and cuts without skips are all still there. Now take a layer off the end of the last group of
- * a cut of e layers that meets its deadlines (a group of one layer becomes a skip): net falls, and pcie falls
- * by at least that layer's upload. Hence at each k the reachable e are a prefix 0..reach, and pcie(e) and
- * pcie(e) - upload(first e layers) both rise with e. Nothing here asks which firsts b are allowed, so a b may
- * be barred, by its deadline or by `latest`.
+ *    deadlines are exact for m = groups_min and only later than the true ones for a larger m. So if a
+ *    sweep needs h > groups_min groups, no m from groups_min to h - 1 has the latency; if h <=
+ *    groups_min, some m' <= h has it.
+ *
+ * 3. Empty groups. Let an index j also be skipped, at no cost. A skip makes later arrivals look later
+ *    and earlier deadlines earlier than they are, so what is found feasible is feasible (with the fewer
+ *    real groups even sooner), and cuts without skips are all still there. Now take a layer off the end
+ *    of the last group of a cut of e layers that meets its deadlines (a group of one layer becomes a
+ *    skip): net falls, and pcie falls by at least that layer's upload. Hence at each k the reachable e
+ *    are a prefix 0..reach, and pcie(e) and pcie(e) - upload(first e layers) both rise with e. Nothing
+ *    here asks which firsts b are allowed, so a b may be barred, by its deadline or by `latest`.
+ *
  * 4. One level, k to k + 1, in O(layers). For an end e the last group's first layer b costs
  *        max(pcie(b), net(e)) + transfer + upload(e) - upload(b).
- *    By 3, those b whose pcie is done when e arrives come first ("waiting": of them the last is best), then
- * those whose pcie is still busy (of them the first is best). Both borders only move up with e, and a b that
- * misses its deadline for e misses it for every later e: one stack and one pointer give the best b of each
- * kind. */
+ *    By 3, those b whose pcie is done when e arrives come first ("waiting": of them the last is best),
+ *    then those whose pcie is still busy (of them the first is best). Both borders only move up with e,
+ *    and a b that misses its deadline for e misses it for every later e: one stack and one pointer give
+ *    the best b of each kind. */
 #include "core/grouping_sweep.h"
 
 struct sweep *sweep_new(uint32_t layers)
@@ -107,7 +112,6 @@ static gboolean level_advance(struct sweep *s, uint32_t group)
     changed |= least < skipped;
     s->after[end] = least;
   }
-  s->steps += end;
   s->reach = end - 1;
   int64_t *swap = s->before;
   s->before = s->after;

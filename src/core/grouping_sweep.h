@@ -26,7 +26,6 @@ struct sweep {
   int64_t *before, *after; /* [layers + 1] earliest end of the uploads of the first e layers, two levels */
   uint32_t reach;          /* before holds 0 .. reach */
   uint32_t *stack;         /* [layers + 1] */
-  uint64_t steps;          /* work done */
 };
 
 /* All times zero, latest TICKS_NEVER. */

@@ -8,19 +8,13 @@ static gboolean in_host(const struct gpu_server *s, uint32_t model)
          (s->host && tier_state(s->host, model) == TIER_READY);
 }
 
-/* Bytes that are freed as they are uploaded cannot serve a second GPU. */
-static gboolean can_join(const struct fetch *fetch)
-{
-  return fetch->cached || fetch->staging_bytes >= fetch->plan->total_bytes;
-}
-
 static gboolean source_ready(struct gpu_server *s, struct task *task, gboolean host,
                              const struct fetch *fetch)
 {
   if (host)
     return TRUE;
   if (fetch)
-    return can_join(fetch);
+    return fetch_joinable(fetch);
   if (s->config->system->residence != RESIDENCE_POOL)
     return TRUE;
   /* The plan of the memory pool comes from the controller; a plan without servers holds nothing. */
@@ -46,7 +40,9 @@ static void begin_load(struct gpu_server *s, struct gpu *gpu, struct task *task,
     tier_pin(s->host, task->model);
     load->pins_host = TRUE;
   }
-  load_upload(s, load, 0);
+  load->broken = fetch && !fetch->arrived && fetch->op == 0; /* joins what waits to be mended */
+  if (!load->broken)
+    load_upload(s, load, 0);
 }
 
 static gboolean pipeline_begin(struct gpu_server *s, struct gpu *gpu, struct task *task)

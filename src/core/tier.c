@@ -1,46 +1,8 @@
-/* A bounded set of models with pins and eviction; see tier.h.
+/* A bounded set of models with pins and eviction; see tier.h, and tier_part.h for how entries are kept.
  *
- * Entries lie in a slab of 64-byte slots; by model there are only the 4 bytes of its slot (and a popularity
- * where the policy counts). One list threads the entries in order of (last use, model id), which is the order
- * of eviction of a recency policy and the tie order of the others. Every way in asks room_after() first and
- * every way out subtracts what was added, so `used` passes `capacity` only where tier_set_capacity lowers it
- * under what is pinned. */
-#include "core/tier.h"
-
-#include "core/popularity.h"
-
-#define NO_SLOT     UINT32_MAX
-#define FIRST_SLOTS 8
-
-struct slot {
-  struct tier_entry entry;
-  uint32_t prev, next; /* list; `next` also threads the free slots */
-  uint32_t pins;
-  enum tier_state state;
-};
-
-/* A ready, unpinned entry with its value, while victims are chosen. */
-struct candidate {
-  double value;
-  uint32_t slot;
-};
-
-struct tier {
-  uint64_t capacity, used, held;
-  uint64_t free_able;  /* bytes of the ready, unpinned entries */
-  uint32_t count_able; /* and their number */
-  uint32_t count, models_max, models;
-  const struct tier_policy *policy;
-  tier_evicted evicted;
-  void *context;
-  int64_t now_ns; /* latest time told */
-  struct popularity *popularity;
-  struct slot *slot;
-  struct candidate *candidate; /* scratch, as long as slot */
-  uint32_t slots, free_slot;
-  uint32_t oldest, youngest;
-  uint32_t slot_of[]; /* by model */
-};
+ * Every way in asks room_after() first and every way out subtracts what was added, so `used` passes
+ * `capacity` only where tier_set_capacity lowers it under what is pinned. */
+#include "core/tier_part.h"
 
 struct tier *tier_new(uint64_t capacity_bytes, gboolean unbounded, uint32_t models_max, uint32_t models,
                       const struct tier_policy *policy, tier_evicted evicted, void *context)
@@ -70,89 +32,6 @@ void tier_free(struct tier *tier)
   g_free(tier->slot);
   g_free(tier->candidate);
   g_free(tier);
-}
-
-/* --- the list in order of use --- */
-
-static void list_unlink(struct tier *tier, uint32_t index)
-{
-  struct slot *slot = &tier->slot[index];
-  if (slot->prev == NO_SLOT)
-    tier->oldest = slot->next;
-  else
-    tier->slot[slot->prev].next = slot->next;
-  if (slot->next == NO_SLOT)
-    tier->youngest = slot->prev;
-  else
-    tier->slot[slot->next].prev = slot->prev;
-}
-
-static gboolean used_before(const struct tier_entry *a, const struct tier_entry *b)
-{
-  return a->last_use_ns != b->last_use_ns ? a->last_use_ns < b->last_use_ns : a->model < b->model;
-}
-
-/* Puts an unlinked slot where its last use says: at the young end, but for uses at one same time. */
-static void list_insert(struct tier *tier, uint32_t index)
-{
-  struct slot *slot = &tier->slot[index];
-  uint32_t before = tier->youngest;
-  while (before != NO_SLOT && used_before(&slot->entry, &tier->slot[before].entry))
-    before = tier->slot[before].prev;
-  slot->prev = before;
-  slot->next = before == NO_SLOT ? tier->oldest : tier->slot[before].next;
-  if (slot->prev == NO_SLOT)
-    tier->oldest = index;
-  else
-    tier->slot[slot->prev].next = index;
-  if (slot->next == NO_SLOT)
-    tier->youngest = index;
-  else
-    tier->slot[slot->next].prev = index;
-}
-
-/* --- slots and the account --- */
-
-static void slab_grow(struct tier *tier)
-{
-  uint32_t slots = tier->slots ? tier->slots * 2 : FIRST_SLOTS;
-  tier->slot = g_renew(struct slot, tier->slot, slots);
-  tier->candidate = g_renew(struct candidate, tier->candidate, slots);
-  for (uint32_t i = slots; i-- > tier->slots;) {
-    tier->slot[i].next = tier->free_slot;
-    tier->free_slot = i;
-  }
-  tier->slots = slots;
-}
-
-static struct slot *slot_find(const struct tier *tier, uint32_t model)
-{
-  return model < tier->models && tier->slot_of[model] != NO_SLOT ? &tier->slot[tier->slot_of[model]] : NULL;
-}
-
-static gboolean slot_evictable(const struct slot *slot)
-{
-  return slot->state == TIER_READY && slot->pins == 0;
-}
-
-/* Books slot as evictable (sign 1) or no longer (-1). */
-static void account_evictable(struct tier *tier, const struct slot *slot, int sign)
-{
-  tier->free_able += sign > 0 ? slot->entry.bytes : -slot->entry.bytes;
-  tier->count_able += sign > 0 ? 1 : -1U;
-}
-
-static void slot_take_out(struct tier *tier, struct slot *slot)
-{
-  uint32_t index = (uint32_t)(slot - tier->slot);
-  if (slot_evictable(slot))
-    account_evictable(tier, slot, -1);
-  list_unlink(tier, index);
-  tier->used -= slot->entry.bytes;
-  tier->count--;
-  tier->slot_of[slot->entry.model] = NO_SLOT;
-  slot->next = tier->free_slot;
-  tier->free_slot = index;
 }
 
 static void clock_advance(struct tier *tier, int64_t now_ns)
@@ -216,7 +95,7 @@ static uint32_t victims_choose(const struct tier *tier, uint64_t bytes, uint32_t
     return 0;
   if (!tier->policy->recency)
     n = candidates_list(tier, now_ns);
-  while (victims < tier->count_able && !room_after(tier, bytes, entries, *freed_bytes, victims)) {
+  while (victims < tier->evictable && !room_after(tier, bytes, entries, *freed_bytes, victims)) {
     if (tier->policy->recency) {
       while (!slot_evictable(&tier->slot[walk]))
         walk = tier->slot[walk].next;
@@ -235,7 +114,7 @@ static uint32_t victims_choose(const struct tier *tier, uint64_t bytes, uint32_t
 static void slot_evict(struct tier *tier, struct slot *slot, double value)
 {
   struct tier_entry victim = slot->entry;
-  slot_take_out(tier, slot);
+  slot_leave(tier, slot);
   if (tier->evicted)
     tier->evicted(tier->context, &victim, value);
 }
@@ -245,7 +124,7 @@ static void slot_evict(struct tier *tier, struct slot *slot, double value)
 static gboolean room_make(struct tier *tier, uint64_t bytes, uint32_t entries, gboolean shrink)
 {
   uint64_t freed_bytes;
-  gboolean possible = room_after(tier, bytes, entries, tier->free_able, tier->count_able);
+  gboolean possible = room_after(tier, bytes, entries, tier->evictable_bytes, tier->evictable);
   if (!possible && !shrink)
     return FALSE;
   uint32_t victims = victims_choose(tier, bytes, entries, tier->now_ns, &freed_bytes);
@@ -265,7 +144,7 @@ enum tier_state tier_state(const struct tier *tier, uint32_t model)
 gboolean tier_can_reserve(const struct tier *tier, uint64_t bytes, uint64_t *evicted_bytes)
 {
   uint64_t freed_bytes = 0;
-  gboolean possible = room_after(tier, bytes, 1, tier->free_able, tier->count_able);
+  gboolean possible = room_after(tier, bytes, 1, tier->evictable_bytes, tier->evictable);
   if (possible && evicted_bytes)
     victims_choose(tier, bytes, 1, tier->now_ns, &freed_bytes);
   if (evicted_bytes)
@@ -279,19 +158,12 @@ gboolean tier_reserve(struct tier *tier, uint32_t model, uint64_t bytes, double 
   clock_advance(tier, now_ns);
   if (slot_find(tier, model) || !room_make(tier, bytes, 1, FALSE))
     return FALSE;
-  if (tier->free_slot == NO_SLOT)
-    slab_grow(tier);
-  uint32_t index = tier->free_slot;
-  struct slot *slot = &tier->slot[index];
-  tier->free_slot = slot->next;
-  *slot = (struct slot){
+  uint32_t index = slot_take(tier);
+  tier->slot[index] = (struct slot){
       .entry = {.model = model, .bytes = bytes, .last_use_ns = tier->now_ns, .reload_ns = reload_ns},
       .state = TIER_FILLING,
   };
-  tier->slot_of[model] = index;
-  tier->used += bytes;
-  tier->count++;
-  list_insert(tier, index);
+  slot_enter(tier, index);
   return TRUE;
 }
 
@@ -304,7 +176,7 @@ void tier_ready(struct tier *tier, uint32_t model)
   slot->state = TIER_READY;
   if (slot->pins)
     return;
-  account_evictable(tier, slot, 1);
+  slot_account_evictable(tier, slot, TRUE);
   if (tier->used > tier->capacity)
     room_make(tier, 0, 0, TRUE);
 }
@@ -322,10 +194,7 @@ void tier_touch(struct tier *tier, uint32_t model, int64_t now_ns)
   if (slot->entry.last_use_ns == tier->now_ns)
     return;
   slot->entry.last_use_ns = tier->now_ns;
-  if (slot->next == NO_SLOT)
-    return;
-  list_unlink(tier, tier->slot_of[model]);
-  list_insert(tier, tier->slot_of[model]);
+  slot_reorder(tier, tier->slot_of[model]);
 }
 
 void tier_pin(struct tier *tier, uint32_t model)
@@ -333,7 +202,7 @@ void tier_pin(struct tier *tier, uint32_t model)
   struct slot *slot = slot_find(tier, model);
   g_return_if_fail(slot != NULL && slot->pins < UINT32_MAX);
   if (slot_evictable(slot))
-    account_evictable(tier, slot, -1);
+    slot_account_evictable(tier, slot, FALSE);
   slot->pins++;
 }
 
@@ -344,7 +213,7 @@ void tier_unpin(struct tier *tier, uint32_t model)
   slot->pins--;
   if (!slot_evictable(slot))
     return;
-  account_evictable(tier, slot, 1);
+  slot_account_evictable(tier, slot, TRUE);
   if (tier->used > tier->capacity)
     room_make(tier, 0, 0, TRUE);
 }
@@ -359,7 +228,7 @@ void tier_remove(struct tier *tier, uint32_t model)
 {
   struct slot *slot = slot_find(tier, model);
   g_return_if_fail(slot != NULL && slot->pins == 0);
-  slot_take_out(tier, slot);
+  slot_leave(tier, slot);
 }
 
 gboolean tier_evict(struct tier *tier, uint32_t model, int64_t now_ns)

@@ -61,8 +61,7 @@ static void prediction_clear(struct prediction *p)
   g_free(p->stages);
 }
 
-/* --- output
- * ---------------------------------------------------------------------------------------------------------*/
+/* --- output --- */
 
 static void print_groups(const struct prediction *p)
 {
@@ -112,12 +111,19 @@ static void write_groups(struct json_writer *json, const struct prediction *p)
 }
 
 static void print_json(const struct prediction *p, uint32_t count, const struct profile *profile,
-                       double resident)
+                       const char *hardware, const struct grouping_policy *policy, double resident)
 {
+  g_autofree char *grouping = grouping_policy_format(policy);
   g_autoptr(JsonWriter) json = json_writer_new();
   json_object_open(json);
   json_key(json, "model");
   json_string(json, profile->name);
+  json_key(json, "hardware");
+  json_string(json, hardware);
+  json_key(json, "grouping");
+  json_string(json, grouping);
+  json_key(json, "timing");
+  json_string(json, profile->timing[0].estimated ? "estimated" : "measured");
   json_key(json, "param_bytes");
   json_integer(json, profile->param_bytes);
   json_key(json, "resident_ms");
@@ -142,20 +148,31 @@ static void print_json(const struct prediction *p, uint32_t count, const struct 
   printf("%s\n", g_strchomp(text));
 }
 
-/* --- the command
- * ----------------------------------------------------------------------------------------------------*/
+/* --- the command --- */
+
+/* Path of a profile: a file as it is named if that ends in .csv, else the one that ships for the hardware's
+ * GPU. */
+static char *find_profile(const char *name, const struct hardware *hardware, GError **error)
+{
+  if (g_str_has_suffix(name, ".csv"))
+    return g_strdup(name);
+  g_autofree char *leaf = g_strdup_printf("%s/%s.csv", hardware->gpu, name);
+  char *path = resolve_shipped("profiles", leaf, NULL);
+  if (!path)
+    input_error(error, NULL, 0, "no profile \"%s\" for GPU \"%s\" (experiments/profiles/%s)", name,
+                hardware->gpu, leaf);
+  return path;
+}
 
 static struct profile *read_profile(const char *name, const struct hardware *hardware, GError **error)
 {
-  g_autofree char *leaf = g_strdup_printf("%s/%s.csv", hardware->gpu, name);
-  g_autofree char *path = resolve_shipped("profiles", leaf, NULL);
-  if (!path) {
-    input_error(error, NULL, 0, "no profile \"%s\" for GPU \"%s\" (experiments/profiles/%s)", name,
-                hardware->gpu, leaf);
+  g_autofree char *path = find_profile(name, hardware, error);
+  if (!path)
     return NULL;
-  }
   g_autofree char *folder = g_path_get_dirname(path);
-  g_autoptr(Profile) profile = profile_load(folder, name, error);
+  g_autofree char *model = g_path_get_basename(path);
+  model[strlen(model) - strlen(".csv")] = 0;
+  g_autoptr(Profile) profile = profile_load(folder, model, error);
   if (!profile)
     return NULL;
   profile_scale(profile, 0, profile->timing[0].warm_ns * hardware->compute_scale);
@@ -195,7 +212,7 @@ static gboolean show(const struct model_arguments *a, const char *name, GError *
   }
   double resident = grouping_resident_ns(p[0].grouping, gpu.launch_ns);
   if (a->json) {
-    print_json(p, count, profile, resident);
+    print_json(p, count, profile, gpu.name, &policy, resident);
   } else {
     printf("%s on %s (%s), %" G_GUINT64_FORMAT " bytes, %u layers%s\n", profile->name, gpu.name, gpu.gpu,
            profile->param_bytes, profile->layers, profile->timing[0].estimated ? ", timing estimated" : "");
@@ -242,6 +259,8 @@ const struct command command_model = {
             "alone on the\n"
             "cluster, by the formulas of the design's section 3 (control latency not included).\n"
             "\n"
+            "  PROFILE               a model of experiments/profiles/GPU, GPU as the hardware says, or a "
+            "FILE.csv\n"
             "  --grouping G          per-layer, fixed:BYTES, count:N, per-app or optimal (default)\n"
             "  --hardware H          experiments/hardware/H.ini or a path; default p3dn\n"
             "  --source S            remote or host; default both\n"

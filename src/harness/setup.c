@@ -363,6 +363,10 @@ struct setup *setup_new(const struct experiment *e, uint32_t capabilities, gbool
       load_plans_new(setup->catalog, config->hardware, &config->memory_hardware,
                      config->memory_servers_at_start, config->sharding, config->sequential, grouping);
   config->plans = setup->plans;
+  if (keep_heartbeats && e->heartbeat_ns == 0)
+    return input_error(error, e->path, 0,
+                       "a fail event: expected cluster.heartbeat_ms above 0, or nobody would notice"),
+           NULL;
   if (!training_init(setup, error) || !check(setup, capabilities, error))
     return NULL;
   setup->constants = constants_text(setup);

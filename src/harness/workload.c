@@ -11,6 +11,11 @@
 #define TIMER_PHASE   2
 #define TIMER_JOB     3
 #define TIMER_END     4
+#define TIMER_AGAIN   5 /* client in the upper bits */
+
+/* A client of a closed loop that was refused asks again after this: at once it would only be refused again,
+ * in no time. */
+#define REFUSED_NS (10 * NS_PER_MS)
 
 /* A request in flight. Ids are consecutive, so they live in a ring. */
 struct flight {
@@ -261,7 +266,9 @@ static void answered(struct workload *w, const struct message_answer *m)
   row.slo_met =
       row.outcome == OUTCOME_COMPLETED && (double)(row.end_ns - row.arrival_ns) <= w->slo_ns[row.model];
   end_request(w, m->id, &row);
-  if (client != NO_INDEX)
+  if (client != NO_INDEX && (row.outcome == OUTCOME_REJECTED || row.outcome == OUTCOME_LOST))
+    timer(w, now(w) + REFUSED_NS, (uint64_t)client << 8 | TIMER_AGAIN);
+  else if (client != NO_INDEX)
     client_go(w, client);
   check_finished(w);
 }
@@ -310,7 +317,7 @@ static void workload_message(void *actor, actor_id from, const struct message *m
 static void workload_timer(void *actor, uint64_t tag)
 {
   struct workload *w = actor;
-  switch (tag) {
+  switch (tag & 0xff) {
   case TIMER_ARRIVAL:
     open_loop(w);
     break;
@@ -319,6 +326,9 @@ static void workload_timer(void *actor, uint64_t tag)
     break;
   case TIMER_JOB:
     submit_job(w);
+    break;
+  case TIMER_AGAIN:
+    client_go(w, (uint32_t)(tag >> 8));
     break;
   case TIMER_END:
     w->requests_over = TRUE;

@@ -35,6 +35,8 @@ void lab_result_free(struct lab_result *result);
 /* requests = completed + rejected + failed, found sums to completed, every id once, parts of GPU time are
  * parts. */
 void lab_check_conserved(const struct lab_result *result, const char *what);
+/* Parts of the GPU time are parts: at most all of it. */
+void lab_check_parts(const struct lab_result *result, const char *what);
 
 typedef struct lab Lab;
 typedef struct lab_result LabResult;
