@@ -21,7 +21,7 @@ struct controller *controller_new(const struct config *config, struct world *wor
   for (uint32_t g = 0; g < config->gpus; g++)
     c->trainee[g].job = NO_INDEX;
   if (config->train_profile != NO_INDEX && config->train_endless) {
-    struct job endless = {.gpus = config->gpus, .steps_left = UINT64_MAX};
+    struct job endless = {.gpus = config->gpus, .next = 1, .steps_left = UINT64_MAX};
     g_array_append_val(c->jobs, endless);
   }
   return c;

@@ -34,6 +34,7 @@ struct job {
   uint32_t gpus;
   uint64_t steps_left; /* not yet handed out; UINT64_MAX: endless */
   uint64_t steps_out;  /* handed out, not yet reported */
+  uint32_t next;       /* the next one to look at: those between are done */
   uint32_t running;    /* GPUs on it */
   gboolean done;
 };

@@ -16,14 +16,20 @@ static struct job *job_at(struct controller *c, uint32_t index)
   return &g_array_index(c->jobs, struct job, index);
 }
 
+/* First come first served. Jobs that are done are unlinked on the way, so that a long job at the head does
+ * not leave all those after it to be looked at again: what is walked over are jobs that hold GPUs. */
 static uint32_t next_job(struct controller *c)
 {
-  while (c->first_job < c->jobs->len && job_at(c, c->first_job)->done)
-    c->first_job++;
-  for (uint32_t j = c->first_job; j < c->jobs->len; j++) {
-    const struct job *job = job_at(c, j);
-    if (!job->done && job->steps_left > 0 && job->running < job->gpus)
-      return j;
+  uint32_t *link = &c->first_job;
+  while (*link < c->jobs->len) {
+    struct job *job = job_at(c, *link);
+    if (job->done) {
+      *link = job->next;
+      continue;
+    }
+    if (job->steps_left > 0 && job->running < job->gpus)
+      return *link;
+    link = &job->next;
   }
   return NO_INDEX;
 }
@@ -90,7 +96,8 @@ void controller_job(struct controller *c, const struct message_job *m)
     return;
   double step = (double)c->config->train_step_ns;
   double steps = (double)m->gpus_milli / 1000 * (double)m->duration_ns / step;
-  struct job job = {.gpus = (m->gpus_milli + 999) / 1000, .steps_left = (uint64_t)steps};
+  struct job job = {
+      .gpus = (m->gpus_milli + 999) / 1000, .steps_left = (uint64_t)steps, .next = c->jobs->len + 1};
   if ((double)job.steps_left < steps || job.steps_left == 0)
     job.steps_left++;
   g_array_append_val(c->jobs, job);

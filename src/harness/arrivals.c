@@ -30,6 +30,7 @@ struct arrivals {
   struct copy *copy;
   uint32_t copies;
   int64_t span_ns; /* of the trace, in its own time */
+  double load;     /* that the copies bring, part of ideal's capacity */
   uint64_t tokens_ignored;
   gboolean primed;
 };
@@ -90,8 +91,8 @@ static gboolean survey(struct arrivals *a, struct trace_reader *reader, uint64_t
   return trace_rewind(reader, error);
 }
 
-/* Copies that bring the trace to the wanted part of ideal's capacity. */
-static uint32_t copies_for_load(const struct arrivals *a, double service)
+/* As many whole copies as come nearest to the wanted part of ideal's capacity. */
+static void choose_copies(struct arrivals *a, double service)
 {
   const struct experiment *e = a->setup->experiment;
   const struct config *config = &a->setup->config;
@@ -100,7 +101,8 @@ static uint32_t copies_for_load(const struct arrivals *a, double service)
     gpus += config->server[s].gpus;
   double one = a->span_ns > 0 ? service / ((double)a->span_ns / e->speedup) / gpus : 0;
   double copies = one > 0 ? e->load / one : 1;
-  return copies < 1 ? 1 : copies > COPIES_MAX ? COPIES_MAX : (uint32_t)(copies + 0.5);
+  a->copies = copies < 1 ? 1 : copies > COPIES_MAX ? COPIES_MAX : (uint32_t)(copies + 0.5);
+  a->load = one * a->copies;
 }
 
 static gboolean trace_init(struct arrivals *a, GError **error)
@@ -120,7 +122,7 @@ static gboolean trace_init(struct arrivals *a, GError **error)
     if (!survey(a, reader, &rows, &service, error))
       return FALSE;
     if (e->load > 0)
-      a->copies = copies_for_load(a, service);
+      choose_copies(a, service);
   }
   for (uint32_t i = 1; i < a->copies; i++) {
     a->copy[i].offset_ns = (int64_t)(gsl_rng_uniform(a->rng) * (double)a->span_ns);
@@ -266,8 +268,10 @@ GPtrArray *arrivals_notices(const struct arrivals *a)
     for (uint32_t i = 0; i < trace->len; i++)
       g_ptr_array_add(lines, g_strdup(trace->pdata[i]));
   }
-  if (a->copies > 1)
-    g_ptr_array_add(lines, g_strdup_printf("the trace is overlaid in %u copies", a->copies));
+  if (a->load > 0)
+    g_ptr_array_add(lines,
+                    g_strdup_printf("%u cop%s of the trace overlaid: load %.3g, for %.3g wanted", a->copies,
+                                    a->copies == 1 ? "y" : "ies", a->load, a->setup->experiment->load));
   if (a->tokens_ignored > 0)
     g_ptr_array_add(lines, g_strdup("tokens are ignored: the profiles tell no time per token"));
   return lines;

@@ -1,78 +1,161 @@
-/* Every real trace, whole, through the program: as many requests or jobs come out as rows went in. Skips
- * aloud where the traces are not at hand (TRACES, default ../shared/traces). */
+/* Every real trace, whole, through the program: as many requests or jobs come out as rows went in, the rows
+ * left out are named, jobs get every training step that they want, and the experiments that ship run as they
+ * stand. Skips aloud where the traces are not at hand (TRACES, default ../shared/traces). */
 #include "program.h"
 
 #include <criterion/criterion.h>
-#include <stdlib.h>
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
-/* rows: those of the file less the ones that the reader skips and names. */
+#include "harness/trace.h"
+
+#define STEP_NS 106e6
+
+/* rows: those of the file less the ones that the reader skips; notices: texts that the run must tell. */
 struct replay {
-  const char *file, *key;
+  const char *file, *experiment;
   long rows;
+  const char *notices[3];
 };
 
 static const struct replay requests[] = {
-    {"azure-llm-2023/AzureLLMInferenceTrace_code.csv", "requests", 8819},
-    {"azure-llm-2023/AzureLLMInferenceTrace_conv.csv", "requests", 19366},
-    {"azure-functions-2021-excerpt/Azure2021_200.csv", "requests", 199},
-    {"mooncake/conversation_trace.jsonl", "requests", 12031},
+    {"azure-llm-2023/AzureLLMInferenceTrace_code.csv", NULL, 8819, {"lines end with CR LF"}},
+    {"azure-llm-2023/AzureLLMInferenceTrace_conv.csv", "azure-llm-2023", 19366, {"lines end with CR LF"}},
+    {"azure-functions-2021-excerpt/Azure2021_200.csv", "azure-functions-2021", 199, {"duration of 0: 8"}},
+    {"azure-functions-2019-format/invocations.csv", "azure-functions-2019", 4525, {"4 functions, 4 of them"}},
+    {"burstgpt-format/burstgpt_sample.csv", "burstgpt", 51, {"3 rows skipped: failed request"}},
+    {"mooncake/conversation_trace.jsonl", "mooncake", 12031, {"tokens are ignored"}},
 };
 
 static const struct replay jobs[] = {
-    {"elasticflow-itp-2021/cluster01.csv", "training_jobs", 1595},
-    {"elasticflow-itp-2021/cluster05.csv", "training_jobs", 3629},
-    {"elasticflow-itp-2021/cluster10.csv", "training_jobs", 260},
-    {"alibaba-openb-2023/openb_pod_list_default.csv", "training_jobs", 6203},
-    {"philly-muri/trace3.csv", "training_jobs", 992},
+    {"elasticflow-itp-2021/cluster01.csv", NULL, 1595, {NULL}},
+    {"elasticflow-itp-2021/cluster05.csv", NULL, 3629, {NULL}},
+    {"elasticflow-itp-2021/cluster10.csv", "elasticflow", 260, {"no newline at the end"}},
+    {"alibaba-openb-2023/openb_pod_list_default.csv",
+     "openb",
+     6203,
+     {"1052 rows skipped: no GPU", "897 rows skipped: Pending"}},
+    {"philly-muri/trace3.csv", "philly-muri", 992, {"lines end with CR LF"}},
 };
 
-#define CLUSTER                                                                                              \
-  "[experiment]\nname = t\nsystems = ideal;distmind\n[cluster]\nhardware = h200\ngpu_servers = 32\n"         \
-  "memory_servers = 4\nheartbeat_ms = 0\n[models]\nresnet152 = 16\n[output]\nrequests = none\nusage = "      \
-  "none\n"
+static const char cluster[] = "[experiment]\nname = t\nsystems = ideal;distmind\n"
+                              "[cluster]\nhardware = h200\ngpu_servers = 32\nmemory_servers = 4\n"
+                              "[models]\nresnet152 = 16\n"
+                              "[output]\nrequests = none\n";
+
+static const char *traces_folder(void)
+{
+  const char *folder = g_getenv("TRACES");
+  return folder ? folder : DM_SOURCE_DIR "/../shared/traces";
+}
 
 /* The trace's absolute path, or the test is skipped. */
 static char *trace_or_skip(const char *file)
 {
-  const char *set = getenv("TRACES"), *folder = set ? set : "../shared/traces";
-  g_autofree char *path = g_build_filename(folder, file, NULL);
-  if (!g_file_test(path, G_FILE_TEST_EXISTS))
-    cr_skip_test("no %s: set TRACES to the folder of the real traces", path);
+  g_autofree char *path = g_build_filename(traces_folder(), file, NULL);
+  if (!g_file_test(path, G_FILE_TEST_EXISTS)) {
+    fprintf(stderr, "SKIPPED: no real trace at %s (set TRACES to their folder)\n", path);
+    cr_skip_test("no real trace at %s", path);
+  }
   return g_canonicalize_filename(path, NULL);
 }
 
-/* Every "key": number of the JSON equals rows; there are `runs` of them. */
-static void expect_rows(const char *json, const char *key, long rows, int runs, const char *file)
+static const char *setting_of_trace(const struct replay *r)
+{
+  return r >= jobs && r < jobs + G_N_ELEMENTS(jobs) ? "training.trace" : "workload.trace";
+}
+
+/* Every "key": number of the JSON object equals value; there are `runs` of them. */
+static void expect_figure(const char *json, const char *key, gint64 value, int runs, const char *file)
 {
   g_autofree char *name = g_strdup_printf("\"%s\":", key);
   int found = 0;
-  for (const char *at = strstr(json, name); at; at = strstr(at + 1, name), found++)
-    cr_expect_eq(strtol(at + strlen(name), NULL, 10), rows, "%s: %s is not %ld in: %.60s", file, key, rows,
-                 at);
+  for (const char *at = strstr(json, name); at; at = strstr(at + 1, name), found++) {
+    gint64 is = g_ascii_strtoll(at + strlen(name), NULL, 10);
+    cr_expect_eq(is, value, "%s: %s is %lld, not %lld", file, key, (long long)is, (long long)value);
+  }
   cr_expect_eq(found, runs, "%s: %d runs in %s", file, found, json);
 }
 
-static void replay(const struct replay *r, const char *workload)
+static void expect_notices(const struct replay *r, const char *folder)
+{
+  g_autoptr(ProgramOutcome) report = program_run(folder, "report", "t.db", NULL);
+  cr_assert_eq(report->status, 0, "%s: %s", r->file, report->err);
+  for (gsize i = 0; i < G_N_ELEMENTS(r->notices) && r->notices[i]; i++)
+    cr_expect(strstr(report->out, r->notices[i]), "%s: no '%s' in %s", r->file, r->notices[i], report->out);
+}
+
+/* Runs `experiment` on r's trace under ideal and distmind, whole and once (load = 0). */
+static ProgramOutcome *replay(const struct replay *r, const char *folder, const char *experiment)
 {
   g_autofree char *trace = trace_or_skip(r->file);
-  g_autoptr(Folder) folder = folder_new();
-  g_autofree char *text = g_strdup_printf(workload, trace);
-  folder_write(folder, "t.ini", text);
-  g_autoptr(ProgramOutcome) outcome = program_run(folder, "run", "t.ini", "--json", "--out", "t.db", NULL);
+  g_autofree char *set = g_strdup_printf("%s=%s", setting_of_trace(r), trace);
+  ProgramOutcome *outcome =
+      program_run(folder, "run", experiment, "--json", "--out", "t.db", "--force", "--system",
+                  "ideal,distmind", "--set", "workload.load=0", "--set", set, NULL);
   cr_assert_eq(outcome->status, 0, "%s: %s", r->file, outcome->err);
-  expect_rows(outcome->out, r->key, r->rows, 2, r->file);
+  expect_notices(r, folder);
+  return outcome;
+}
+
+/* What the jobs want in all, each rounded up to whole steps, from the trace itself. */
+static gint64 steps_wanted(const struct replay *r)
+{
+  g_autofree char *path = trace_or_skip(r->file);
+  g_autoptr(GError) error = NULL;
+  struct trace_reader *reader = trace_open(path, NULL, &error);
+  cr_assert(reader, "%s", error ? error->message : "");
+  struct trace_row row;
+  gint64 steps = 0;
+  while (trace_next(reader, &row, &error) > 0)
+    steps += (gint64)fmax(1, ceil(row.gpus * (double)row.duration_ns / STEP_NS));
+  cr_assert_null(error);
+  trace_close(reader);
+  return steps;
 }
 
 Test(traces, requests_replay_whole)
 {
-  for (gsize i = 0; i < G_N_ELEMENTS(requests); i++)
-    replay(&requests[i], CLUSTER "[workload]\nkind = trace\ntrace = %s\nduration_s = 0\n");
+  g_autoptr(Folder) folder = folder_new();
+  g_autofree char *text =
+      g_strconcat(cluster, "[workload]\nkind = trace\ntrace = none\nduration_s = 0\nmap = hash\n", NULL);
+  folder_write(folder, "t.ini", text);
+  for (gsize i = 0; i < G_N_ELEMENTS(requests); i++) {
+    g_autoptr(ProgramOutcome) outcome = replay(&requests[i], folder, "t.ini");
+    expect_figure(outcome->out, "requests", requests[i].rows, 2, requests[i].file);
+    expect_figure(outcome->out, "completed", requests[i].rows, 2, requests[i].file);
+  }
 }
 
-Test(traces, jobs_replay_whole)
+Test(traces, jobs_get_every_step)
 {
+  g_autoptr(Folder) folder = folder_new();
+  g_autofree char *text =
+      g_strconcat(cluster, "[workload]\nkind = poisson\nrate_rps = 0.1\nduration_s = 100000\n",
+                  "[training]\nmodel = resnet152\nbatch_ms = 106\nstate_gb = 0.72\ntrace = none\n", NULL);
+  folder_write(folder, "t.ini", text);
+  for (gsize i = 0; i < G_N_ELEMENTS(jobs); i++) {
+    g_autoptr(ProgramOutcome) outcome = replay(&jobs[i], folder, "t.ini");
+    expect_figure(outcome->out, "training_jobs", jobs[i].rows, 2, jobs[i].file);
+    expect_figure(outcome->out, "training_steps", steps_wanted(&jobs[i]), 2, jobs[i].file);
+  }
+}
+
+static void run_shipped(const struct replay *r, const char *figure)
+{
+  if (!r->experiment)
+    return;
+  g_autoptr(Folder) folder = folder_new();
+  g_autofree char *experiment = g_strdup_printf(DM_SOURCE_DIR "/experiments/%s.ini", r->experiment);
+  g_autoptr(ProgramOutcome) outcome = replay(r, folder, experiment);
+  expect_figure(outcome->out, figure, r->rows, 2, r->experiment);
+}
+
+Test(traces, shipped_experiments_run)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS(requests); i++)
+    run_shipped(&requests[i], "requests");
   for (gsize i = 0; i < G_N_ELEMENTS(jobs); i++)
-    replay(&jobs[i], CLUSTER "[workload]\nkind = poisson\nrate_rps = 1\nduration_s = 10\n[training]\n"
-                             "model = resnet152\nbatch_ms = 106\nstate_gb = 0.72\ntrace = %s\n");
+    run_shipped(&jobs[i], "training_jobs");
 }
