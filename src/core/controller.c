@@ -55,6 +55,20 @@ static void controller_start(void *actor)
     c->world->ops->timer(c->world, c->config->heartbeat_ns, TIMER_TAG(TIMER_HEARTBEAT, 0));
 }
 
+/* A model that a request on its way to the GPU needs is kept in the beliefs: it will be loaded again. */
+static void controller_model_state(struct controller *c, uint32_t server, const struct message_model_state *m)
+{
+  gboolean wanted = FALSE;
+  if (m->gpu != NO_INDEX) {
+    if (m->gpu >= c->config->server[server].gpus)
+      return; /* not a GPU of its sender */
+    uint32_t gpu = c->config->server[server].first_gpu + m->gpu;
+    for (uint32_t tag = c->view->gpu[gpu].first; tag != NO_INDEX && !wanted; tag = c->slot[tag].next)
+      wanted = c->slot[tag].model == m->model;
+  }
+  cluster_view_model_state(c->view, server, m, wanted);
+}
+
 static void controller_message(void *actor, actor_id from, const struct message *m)
 {
   struct controller *c = actor;
@@ -66,16 +80,9 @@ static void controller_message(void *actor, actor_id from, const struct message 
   case MESSAGE_DONE:
     controller_done(c, index, &m->done);
     break;
-  case MESSAGE_MODEL_STATE: {
-    gboolean wanted = FALSE;
-    if (m->model_state.gpu != NO_INDEX) {
-      uint32_t gpu = c->config->server[index].first_gpu + m->model_state.gpu;
-      for (uint32_t tag = c->view->gpu[gpu].first; tag != NO_INDEX && !wanted; tag = c->slot[tag].next)
-        wanted = c->slot[tag].model == m->model_state.model;
-    }
-    cluster_view_model_state(c->view, index, &m->model_state, wanted);
+  case MESSAGE_MODEL_STATE:
+    controller_model_state(c, index, &m->model_state);
     break;
-  }
   case MESSAGE_REPORT:
     cluster_view_report(c->view, index, &m->report);
     break;

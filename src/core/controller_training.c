@@ -5,6 +5,8 @@
  * future). Inference takes it back by being dispatched there; the GPU server stops its trainer itself. */
 #include "core/controller_internal.h"
 
+#define STEPS_MAX 1e15 /* of one job: exact as a double, and years of the shortest steps */
+
 static int64_t switch_cost_ns(const struct controller *c, uint32_t gpu)
 {
   const struct hardware *hw = &c->config->hardware[c->view->gpu[gpu].hw];
@@ -95,7 +97,8 @@ void controller_job(struct controller *c, const struct message_job *m)
   if (c->config->train_profile == NO_INDEX || m->gpus_milli == 0)
     return;
   double step = (double)c->config->train_step_ns;
-  double steps = (double)m->gpus_milli / 1000 * (double)m->duration_ns / step;
+  double wanted = (double)m->gpus_milli / 1000 * (double)m->duration_ns / step;
+  double steps = wanted > 1 ? MIN(wanted, STEPS_MAX) : 1; /* a peer may have sent any duration */
   struct job job = {
       .gpus = (m->gpus_milli + 999) / 1000, .steps_left = (uint64_t)steps, .next = c->jobs->len + 1};
   if ((double)job.steps_left < steps || job.steps_left == 0)
