@@ -39,12 +39,21 @@ void placement_free(struct placement *placement);
 /* Bytes that slot holds of one copy. */
 uint64_t placement_slot_bytes(const struct placement *placement, uint32_t slot);
 
+/* A contiguous part of an image. */
+struct piece {
+  uint64_t offset, length; /* bytes */
+};
+
 /* What one load reads from each server, in group order. Streams are the servers that hold anything of it. */
 struct fetch_plan {
   uint32_t groups, streams;
-  uint32_t *slot;        /* [streams] slot of the placement each stream reads from */
-  uint64_t *bytes;       /* [groups * streams] bytes of group g on stream s at [g * streams + s]; may be 0 */
-  uint64_t *group_bytes; /* [groups] sums */
+  uint32_t *slot;         /* [streams] slot of the placement each stream reads from */
+  uint64_t *bytes;        /* [groups * streams] bytes of group g on stream s at [g * streams + s]; may be 0 */
+  uint64_t *group_bytes;  /* [groups] sums */
+  uint64_t *group_offset; /* [groups] of their first bytes in the image */
+  uint32_t *first_piece; /* [groups * streams + 1] pieces of group g on stream s: first_piece[g * streams + s]
+                            up to the next entry's */
+  struct piece *piece;   /* in order of group, stream, offset */
   uint64_t total_bytes;
 };
 

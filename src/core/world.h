@@ -10,6 +10,7 @@
 #ifndef DM_WORLD_H
 #define DM_WORLD_H
 
+#include "core/arena.h"
 #include "core/messages.h"
 #include "core/sharding.h"
 
@@ -24,9 +25,16 @@ typedef uint32_t actor_id;
 #define ACTOR_KIND(actor)  ((enum actor_kind)((actor) >> 24))
 #define ACTOR_INDEX(actor) ((actor)&0xffffff)
 
+/* Places (struct ranges) in a spec are read during the call only; what they name belongs to the operation
+ * until it ends. Addresses are offsets in this server's host memory, or in the memory of the GPU named. */
+
 /* Reads groups of a model into this server's host memory, over one stream a memory server (or from its own
  * SSD), each in group order. Streams pause while more than window_bytes of what arrived waits for copies that
- * name this fetch. */
+ * name this fetch.
+ *
+ * Byte b of the image (first: the first byte that the plan reads) goes to place (b - first) mod ring_bytes of
+ * `host`. Where the ring is smaller than what is read, a stream begins a group only once the group's last
+ * byte lies within ring_bytes of the first byte of the first group that is not copied yet. */
 struct fetch_spec {
   uint32_t model;
   enum load_source source;       /* SOURCE_REMOTE or SOURCE_SSD */
@@ -35,6 +43,8 @@ struct fetch_spec {
   uint32_t first_group;          /* earlier groups are here already */
   gboolean sequential;           /* group after group, else all streams run ahead */
   uint64_t window_bytes;         /* 0 = unbounded */
+  const struct ranges *host;     /* where it goes */
+  uint64_t ring_bytes;           /* its size; at least the largest group */
   uint32_t gpu;                  /* for the records: local GPU it is for */
   uint64_t request;              /* for the records: request that caused it */
   uint64_t tag;
@@ -45,8 +55,11 @@ struct fetch_spec {
 struct copy_spec {
   uint32_t gpu; /* of this server */
   uint32_t lane;
-  uint32_t model, group; /* group: of the fetch named, and for the records */
-  uint64_t bytes;
+  uint32_t model, group;     /* group: of the fetch named, and for the records */
+  uint64_t offset, bytes;    /* of the image */
+  const struct ranges *host; /* the image's byte b at place b mod ring_bytes; NULL where it is pageable */
+  uint64_t ring_bytes;
+  const struct ranges *device; /* the image's byte b at place b */
   gboolean to_host;
   gboolean pageable; /* host memory that is not pinned (capability pageable) */
   double extra_ns;   /* further host time of this copy: per-tensor costs */
@@ -59,11 +72,13 @@ struct copy_spec {
  * (capability). */
 struct compute_spec {
   uint32_t gpu, stream;
-  uint32_t model, group; /* group NO_INDEX: a whole resident model */
-  double compute_ns;     /* nominal time of the layers, without overheads */
-  uint32_t layers;       /* launches */
-  gboolean loaded;       /* the group was loaded: its event is waited for (group_sync) */
-  op_id after;           /* the copy that brings the group; 0 = is here */
+  uint32_t model, group;       /* group NO_INDEX: a whole resident model */
+  uint64_t offset, bytes;      /* of the image: the parameters that it reads */
+  const struct ranges *device; /* the image's byte b at place b; NULL: no model (training) */
+  double compute_ns;           /* nominal time of the layers, without overheads */
+  uint32_t layers;             /* launches */
+  gboolean loaded;             /* the group was loaded: its event is waited for (group_sync) */
+  op_id after;                 /* the copy that brings the group; 0 = is here */
   uint64_t request, tag;
   /* Training: steps > 0 repeats the step; cancel then ends it at the next layer (layer_ns, [layers], scaled
    * to compute_ns in all) or, with layer_ns NULL, at the end of the step. The completion tells the whole
@@ -97,6 +112,15 @@ struct world_ops {
   op_id (*copy)(struct world *world, const struct copy_spec *spec);
   op_id (*compute)(struct world *world, const struct compute_spec *spec);
   void (*cancel)(struct world *world, op_id op);
+  /* Only from an actor's start: the image's bytes [offset, offset + bytes) are to be at `place` (its byte
+   * `offset` first), in the memory of gpu, or in host memory (NO_INDEX): a tier that starts warm, a shard
+   * that is there. May block. */
+  void (*fill)(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
+               const struct ranges *place);
+  /* Memory servers: from now on peers may read the image's bytes [offset, offset + bytes) from `place` in
+   * host memory; place NULL: no longer. */
+  void (*serve)(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes,
+                const struct ranges *place);
   /* Tells an onlooker; time and this server's numbers are filled in. Only call where world_records says so.
    */
   void (*record)(struct world *world, const struct record *record);
