@@ -1,0 +1,6 @@
+/* The commands of distmind-real; see commands.h. */
+#include "backend_real/commands.h"
+
+const struct command *const real_commands[] = {
+    NULL,
+};

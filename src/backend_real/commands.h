@@ -1,0 +1,9 @@
+/* The commands of distmind-real beside the harness's own: one file each, one line in commands.c. */
+#ifndef DM_REAL_COMMANDS_H
+#define DM_REAL_COMMANDS_H
+
+#include "harness/command.h"
+
+extern const struct command *const real_commands[]; /* NULL-terminated */
+
+#endif
