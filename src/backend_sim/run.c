@@ -5,6 +5,7 @@
 
 #include "backend_sim/sim.h"
 #include "harness/metrics.h"
+#include "harness/progress.h"
 #include "harness/workload.h"
 
 /* Points of the usage series, where the length of the run is known; else one a second. */
