@@ -41,4 +41,10 @@ struct note {
 };
 void note_post(struct loop *loop, struct note *note);
 
+/* Reads the notes that are there now, outside of a round: who leaves notes has been stopped, and what they
+ * are about is going to be freed. */
+void loop_read_notes(struct loop *loop);
+/* Cancels every timer with this context. */
+void loop_forget(struct loop *loop, void *context);
+
 #endif

@@ -119,7 +119,7 @@ static void pump(struct real_world *rw, struct fetch_op *fetch)
   const struct fetch_plan *plan = fetch->spec.plan;
   for (uint32_t s = 0; s < plan->streams; s++) {
     struct fetch_stream *stream = &fetch->stream[s];
-    while (!fetch->failed && !fetch->op.cancelled && stream->under_way < STREAM_READS &&
+    while (!fetch->failed && !fetch->op.cancelled && !rw->closed && stream->under_way < STREAM_READS &&
            advance(plan, stream, s) && (stream->at > 0 || may_begin(fetch, stream)))
       ask(rw, fetch, s);
   }
@@ -135,7 +135,7 @@ static void check_over(struct real_world *rw, struct fetch_op *fetch)
   if (fetch->under_way > 0)
     return;
   gboolean whole = fetch->arrived == groups;
-  if (!whole && !fetch->failed && !fetch->op.cancelled)
+  if (!whole && !fetch->failed && !fetch->op.cancelled && !rw->closed)
     return;
   real_gpu_fetch_over(rw, fetch);
   op_end(rw, &fetch->op, whole ? OP_DONE : fetch->op.cancelled ? OP_CANCELLED : OP_FAILED, fetch->came, 0);
@@ -160,7 +160,7 @@ static void group_came(struct real_world *rw, struct fetch_op *fetch, uint32_t g
 /* The actor must know before it looks for another copy, or it would ask the same server again at once. */
 static void peer_broken(struct real_world *rw, uint32_t server)
 {
-  if (!(rw->peers >> server & 1))
+  if (!(rw->peers >> server & 1) || rw->closed)
     return;
   real_world_drop_peer(rw, server);
   rw->actor_ops->peer_lost(rw->actor, ACTOR(ACTOR_MEMORY_SERVER, server));

@@ -215,6 +215,8 @@ static void pump_computes(struct real_world *rw, struct real_gpu *gpu)
 
 void real_gpu_pump(struct real_world *rw, uint32_t index)
 {
+  if (rw->closed)
+    return;
   pump_copies(rw, &rw->gpu[index]);
   pump_computes(rw, &rw->gpu[index]);
 }

@@ -54,6 +54,8 @@ void op_end(struct real_world *rw, struct op *op, enum op_status status, uint64_
   op->kind = OP_FREE;
   op->next_free = slab->free;
   slab->free = op->index;
+  if (rw->closed)
+    return;
   rw->actor_ops->completion(rw->actor, &completion);
 }
 
@@ -248,17 +250,27 @@ static void slabs_free(struct real_world *rw)
   }
 }
 
-void real_world_free(struct real_world *rw)
+void real_world_close(struct real_world *rw)
 {
-  if (!rw)
-    return;
+  rw->closed = TRUE;
   for (uint32_t i = 0; i < rw->computes.all->len; i++)
     ((struct compute_op *)g_ptr_array_index(rw->computes.all, i))->stop = TRUE;
   if (rw->reader)
     rw->transport->reader_free(rw->reader);
   if (rw->device)
     rw->device_ops->close(rw->device);
-  loop_forget_notes(rw->is.loop); /* ends that nobody waits for any more */
+  rw->reader = NULL;
+  rw->device = NULL;
+  loop_read_notes(rw->is.loop);
+  loop_forget(rw->is.loop, rw);
+}
+
+void real_world_free(struct real_world *rw)
+{
+  if (!rw)
+    return;
+  if (!rw->closed)
+    real_world_close(rw);
   for (uint32_t g = 0; g < rw->gpus; g++) {
     g_array_unref(rw->gpu[g].lanes);
     g_array_unref(rw->gpu[g].streams);

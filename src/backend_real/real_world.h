@@ -32,7 +32,9 @@ struct real_world_config {
 };
 
 struct real_world *real_world_new(const struct real_world_config *config);
-/* Closes reader and device first: whatever is under way is over then, and nobody is told. */
+/* Closes reader and device: whatever was under way is over then, and nobody is told. Before the actor goes.
+ */
+void real_world_close(struct real_world *rw);
 void real_world_free(struct real_world *rw);
 struct world *real_world_seam(struct real_world *rw);
 void real_world_set_actor(struct real_world *rw, const struct actor_ops *ops, void *actor);

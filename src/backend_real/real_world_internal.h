@@ -108,7 +108,8 @@ struct real_world {
   struct slab fetches, copies, computes;
   GPtrArray *reads; /* of struct read * */
   uint32_t free_read;
-  uint64_t peers; /* bit i: memory server i can be read */
+  uint64_t peers;  /* bit i: memory server i can be read */
+  gboolean closed; /* nothing is begun any more, and nobody is told */
   struct real_usage usage;
   GError *error;
 };
