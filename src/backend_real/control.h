@@ -43,6 +43,9 @@ enum frame_kind {
       FRAME_KINDS
 };
 
+/* "gpu-server", "client", …, for messages to people. */
+const char *peer_name(actor_id peer);
+
 /* Who connects. */
 struct hello {
   enum actor_kind role;

@@ -35,3 +35,20 @@ void usage_interval(const struct usage *last, const struct usage *now, int64_t t
                             .queue = now->queue,
                             .training_steps = now->training_steps - last->training_steps};
 }
+
+void usage_add(struct usage *to, const struct usage *from)
+{
+  to->gpu_inference_ns += from->gpu_inference_ns;
+  to->gpu_training_ns += from->gpu_training_ns;
+  to->gpu_any_ns += from->gpu_any_ns;
+  to->gpu_held_ns += from->gpu_held_ns;
+  to->net_bytes += from->net_bytes;
+  to->pcie_bytes += from->pcie_bytes;
+  for (uint32_t i = 0; i < LOAD_SOURCES; i++)
+    to->loads[i] += from->loads[i];
+  to->process_starts += from->process_starts;
+  to->evictions += from->evictions;
+  to->training_steps += from->training_steps;
+  to->host_bytes += from->host_bytes;
+  to->pool_bytes += from->pool_bytes;
+}

@@ -25,5 +25,7 @@ void usage_figures(const struct usage *from, const struct usage *to, const struc
  * the caller's. */
 void usage_interval(const struct usage *last, const struct usage *now, int64_t time_ns, double span_ns,
                     struct usage_row *row);
+/* Adds what another part of the cluster has used. */
+void usage_add(struct usage *to, const struct usage *from);
 
 #endif
