@@ -168,6 +168,11 @@ gboolean local_ensure(struct local *l, enum actor_kind kind, uint32_t index, uin
   return spawn(l, kind, index, kind == ACTOR_GPU_SERVER ? gpu_server : memory_server, -1, error);
 }
 
+gboolean local_has(struct local *l, enum actor_kind kind, uint32_t index)
+{
+  return find(l, kind, index) != NULL;
+}
+
 gboolean local_signal(struct local *l, enum actor_kind kind, uint32_t index, int signal_number)
 {
   const struct child *child = find(l, kind, index);
@@ -201,7 +206,7 @@ static gboolean reap(struct child *child, int wait_ms, int *status)
   return TRUE;
 }
 
-static void end_child(struct local *l, struct child *child)
+static void end_child(struct child *child)
 {
   int status = 0;
   if (child->pid == 0)
@@ -237,11 +242,11 @@ void local_stop(struct local *l)
     if (g_array_index(l->children, struct child, i).pid != 0)
       kill(g_array_index(l->children, struct child, i).pid, SIGTERM);
   for (guint i = 1; i < l->children->len; i++)
-    end_child(l, &g_array_index(l->children, struct child, i));
+    end_child(&g_array_index(l->children, struct child, i));
   if (l->children->len > 0) {
     struct child *controller = &g_array_index(l->children, struct child, 0);
     kill(controller->pid, SIGTERM);
-    end_child(l, controller);
+    end_child(controller);
   }
   if (l->folder)
     remove_folder(l->folder);

@@ -15,6 +15,7 @@ const char *local_cluster_file(const struct local *local);
 /* There is a process in this place of a pool, or it is started. first_gpu: for GPU servers. */
 gboolean local_ensure(struct local *local, enum actor_kind kind, uint32_t index, uint32_t first_gpu,
                       GError **error);
+gboolean local_has(struct local *local, enum actor_kind kind, uint32_t index);
 /* Sends a signal; FALSE: nobody there. */
 gboolean local_signal(struct local *local, enum actor_kind kind, uint32_t index, int signal_number);
 
