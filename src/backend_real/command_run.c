@@ -5,6 +5,7 @@
 #include "backend_real/client.h"
 #include "backend_real/local.h"
 #include "backend_real/log.h"
+#include "backend_real/real_world.h"
 #include "core/error.h"
 
 /* One command a process: its options and what it opened. */
@@ -90,12 +91,9 @@ static gboolean local_event(void *context, const struct experiment_event *event,
 /* --- the backend
  * ----------------------------------------------------------------------------------------------------*/
 
-static gboolean real_open(const struct experiment *base, char **sets, const struct run_outputs *outputs,
-                          char **banner, GError **error)
+static gboolean real_open(const struct experiment *base, char **sets, GError **error)
 {
   (void)base;
-  (void)outputs;
-  (void)banner; /* what the servers really use is known once they are up: it stands under the table */
   if (!options_check(error))
     return FALSE;
   real.options = (struct client_options){.device = real.device ? real.device : "auto",

@@ -26,10 +26,8 @@ struct backend {
   /* Somebody may fall silent in this experiment: heartbeats are needed. */
   gboolean (*needs_heartbeats)(const struct experiment *experiment);
   /* Before the first system runs, with everything set up; NULL: nothing to do. sets as given to
-   * experiment_load. Writes what a user should know of the world that it found (devices, transports) to
-   * *banner (g_free), or NULL. */
-  gboolean (*open)(const struct experiment *base, char **sets, const struct run_outputs *outputs,
-                   char **banner, GError **error);
+   * experiment_load. */
+  gboolean (*open)(const struct experiment *base, char **sets, GError **error);
   /* Runs one system to its end, or until interrupted. *notices receives lines for the user (g_free). FALSE +
    * error: bad input met on the way (a trace's malformed row), or the run failed. */
   gboolean (*run)(const struct setup *setup, const struct run_info *info, const struct run_outputs *outputs,

@@ -174,11 +174,8 @@ static gboolean run_all(struct session *s, const struct arguments *a, const char
   g_autofree char *out = a->out ? g_strdup(a->out) : default_out(base->name);
   if (!outputs_open(s, base, out, a->force, error))
     return FALSE;
-  g_autofree char *banner = NULL;
-  if (s->backend->open && !s->backend->open(base, sets, &s->outputs, &banner, error))
+  if (s->backend->open && !s->backend->open(base, sets, error))
     return FALSE;
-  if (banner && !a->json)
-    printf("%s\n", banner);
   guint done = 0;
   while (done < s->setups->len && !interrupted) {
     if (!session_run(s, done, error))
