@@ -57,6 +57,7 @@ struct sim_timer {
 struct sim_fetch {
   struct port *port;
   uint64_t tag, request, window, bytes;
+  uint64_t ring, ring_end; /* its size; the image's byte up to which groups have begun to come */
   uint32_t self, next, generation;
   gboolean live, sequential, remote, started;
   enum op_status status;

@@ -99,6 +99,19 @@ static void world_cancel(struct world *world, op_id op)
     sim_compute_cancel(sim, compute);
 }
 
+/* Bytes have no contents here. */
+static void world_fill(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
+                       const struct ranges *place)
+{
+  (void)world, (void)model, (void)offset, (void)bytes, (void)gpu, (void)place;
+}
+
+static void world_serve(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes,
+                        const struct ranges *place)
+{
+  (void)world, (void)model, (void)offset, (void)bytes, (void)place;
+}
+
 static void world_record(struct world *world, const struct record *record)
 {
   struct port *port = port_of(world);
@@ -116,6 +129,8 @@ const struct world_ops sim_world_ops = {
     .copy = world_copy,
     .compute = world_compute,
     .cancel = world_cancel,
+    .fill = world_fill,
+    .serve = world_serve,
     .record = world_record,
     .capabilities = WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY,
 };
