@@ -161,8 +161,6 @@ void fetch_release(struct gpu_server *s, struct fetch *fetch)
 {
   if (fetch->users > 0)
     fetch->users--;
-  if (fetch->users > 0 && fetch->op == 0 && !fetch->arrived)
-    fetch_mend(s, fetch); /* other loads may have waited for this one to be over */
   if (fetch->users > 0 || fetch->op != 0)
     return;
   gboolean alone = !fetch_joinable(fetch);
