@@ -152,15 +152,38 @@ static uint32_t next_group(const struct sim_fetch *f, uint32_t s)
   return f->passed[s] < f->milestones[s] ? f->slice_group[s * f->groups + f->passed[s]] : UINT32_MAX;
 }
 
-/* A stream stops at a milestone while too much waits for PCIe, but never one that the next group to be
- * uploaded needs: so that can always arrive. In sequential order it stops where it is ahead of the group
- * allowed. */
+/* Bytes of the ring that are taken while the group comes: from the first that is still to be uploaded. */
+static uint64_t ring_needs(const struct sim_fetch *f, uint64_t end)
+{
+  return f->pending < f->groups ? end - f->plan->group_offset[f->pending] : 0;
+}
+
+static uint64_t group_end(const struct sim_fetch *f, uint32_t group)
+{
+  return f->plan->group_offset[group] + f->plan->group_bytes[group];
+}
+
+static gboolean over_ring(const struct sim_fetch *f, uint32_t group)
+{
+  return ring_needs(f, group_end(f, group)) > f->ring;
+}
+
+/* A stream stops at a milestone while too much waits for PCIe or the ring has no room for its next group, but
+ * never one that the next group to be uploaded needs: so that can always arrive. In sequential order it stops
+ * where it is ahead of the group allowed. */
 static gboolean must_pause(const struct sim_fetch *f, uint32_t s)
 {
   uint32_t next = next_group(f, s);
   if (f->sequential)
     return next > f->allowed;
-  return next > f->pending && over_window(f);
+  return next > f->pending && (over_window(f) || over_ring(f, next));
+}
+
+/* The stream's next group begins to come. */
+static void begin_group(struct sim_fetch *f, uint32_t s)
+{
+  f->ring_end = MAX(f->ring_end, group_end(f, next_group(f, s)));
+  g_assert(ring_needs(f, f->ring_end) <= f->ring);
 }
 
 static void pause_stream(struct sim *sim, struct sim_fetch *f, uint32_t s, double at)
@@ -177,15 +200,16 @@ static void resume_streams(struct sim *sim, struct sim_fetch *f, double at)
       continue;
     f->paused[s] = FALSE;
     f->paused_count--;
+    begin_group(f, s);
     if (!f->stalled[s])
       stream_resume(sim->net, f->stream[s], at);
   }
 }
 
-/* Sequential order: the next group may come once the one before is here and the window has room. */
+/* Sequential order: the next group may come once the one before is here and window and ring have room. */
 static void allow_next(struct sim *sim, struct sim_fetch *f, double at)
 {
-  if (f->allowed + 1 > f->lowest || over_window(f))
+  if (f->allowed + 1 > f->lowest || f->lowest == f->groups || over_window(f) || over_ring(f, f->lowest))
     return;
   f->allowed = f->lowest;
   resume_streams(sim, f, at);
@@ -221,8 +245,12 @@ void sim_fetch_milestone(struct sim *sim, uint64_t user, uint32_t milestone, dou
   f->byte_time[group] = MAX(f->byte_time[group], exact_ns);
   if (--f->remaining[group] == 0)
     group_complete(sim, f, group, f->byte_time[group]);
-  if (f->passed[s] < f->milestones[s] && must_pause(f, s))
+  if (f->passed[s] == f->milestones[s])
+    return;
+  if (must_pause(f, s))
     pause_stream(sim, f, s, exact_ns);
+  else
+    begin_group(f, s);
 }
 
 gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *f, uint32_t group, struct sim_copy *copy,
@@ -283,9 +311,12 @@ static void streams_start(struct sim *sim, struct sim_fetch *f)
     f->stream[s] = stream_start(sim->net, f->start, links, count, 0, f->slice_end + (size_t)s * f->groups,
                                 f->milestones[s], (uint64_t)f->self << 8 | s);
     f->stalled[s] = f->remote && sim->dead_memory[f->servers[s]];
-    if (f->sequential && must_pause(f, s))
+    if (must_pause(f, s)) {
       pause_stream(sim, f, s, f->start);
-    else if (f->stalled[s])
+      continue;
+    }
+    begin_group(f, s);
+    if (f->stalled[s])
       stream_pause(sim->net, f->stream[s], f->start);
   }
   /* Leading groups without bytes are here at once. */
@@ -303,6 +334,8 @@ op_id sim_fetch_begin(struct port *port, const struct fetch_spec *spec)
   f->tag = spec->tag;
   f->request = spec->request;
   f->window = spec->window_bytes;
+  f->ring = spec->ring_bytes;
+  f->ring_end = 0;
   f->live = TRUE;
   f->sequential = spec->sequential;
   f->remote = spec->source == SOURCE_REMOTE;
@@ -364,12 +397,13 @@ static void fetch_end(struct sim *sim, struct sim_fetch *f)
 {
   struct completion completion = {.tag = f->tag, .status = f->status, .bytes = f->bytes};
   struct port *port = f->port;
+  op_id op = OP(SIM_FETCH, f->generation, f->self);
   if (f->status == OP_DONE) {
     completion.bytes = stop_streams(sim, f);
     sim->net_bytes += f->remote ? completion.bytes : 0;
   }
   fetch_give(sim, f);
-  sim_complete(port, &completion);
+  sim_complete(port, op, &completion);
 }
 
 void sim_fetch_event(struct sim *sim, enum sim_event event, uint32_t index)

@@ -116,6 +116,7 @@ static void compute(struct gpu_server *s, struct task *task, const struct comput
   spec.gpu = task->gpu;
   spec.stream = task->stream;
   spec.model = task->model;
+  spec.device = s->gpu[task->gpu].memory ? tier_place(s->gpu[task->gpu].memory, task->model) : NULL;
   spec.request = task->id;
   spec.tag = TAG(TAG_COMPUTE, task->self, 0);
   task->computes++;
@@ -141,8 +142,13 @@ static void compute_groups(struct gpu_server *s, struct task *task, const struct
 {
   task->grouping = grouping;
   double scale = stretch(s, task, grouping);
-  for (uint32_t j = task->groups_done; j < grouping->groups; j++) {
+  uint64_t offset = 0;
+  for (uint32_t j = 0; j < grouping->groups; offset += grouping->bytes[j++]) {
+    if (j < task->groups_done)
+      continue;
     struct compute_spec spec = {.group = j,
+                                .offset = offset,
+                                .bytes = grouping->bytes[j],
                                 .compute_ns = grouping->compute_ns[j] * scale,
                                 .layers = grouping->first_layer[j + 1] - grouping->first_layer[j],
                                 .loaded = TRUE,
@@ -158,8 +164,10 @@ static void compute_resident(struct gpu_server *s, struct task *task)
   double launches = s->hardware->launch_ns * profile->layers;
   double all =
       task->service_ns > 0 ? (double)task->service_ns : resident_ns(s->config->plans, model->profile, s->hw);
-  struct compute_spec spec = {
-      .group = NO_INDEX, .compute_ns = all > launches ? all - launches : 0, .layers = profile->layers};
+  struct compute_spec spec = {.group = NO_INDEX,
+                              .bytes = profile->param_bytes,
+                              .compute_ns = all > launches ? all - launches : 0,
+                              .layers = profile->layers};
   compute(s, task, &spec);
 }
 

@@ -15,6 +15,10 @@ struct gpu_server *gpu_server_new(const struct config *config, uint32_t index, s
 void gpu_server_free(struct gpu_server *server);
 extern const struct actor_ops gpu_server_actor;
 
+/* How large its host memory and the memory of each of its GPUs must be for the places that it names. */
+uint64_t gpu_server_host_bytes(const struct config *config, uint32_t server);
+uint64_t gpu_server_gpu_bytes(const struct config *config, uint32_t server);
+
 /* What it did so far; times up to now on its own clock. */
 struct gpu_server_usage {
   uint64_t loads[LOAD_SOURCES], process_starts, evictions;

@@ -30,12 +30,17 @@ static void release(struct gpu_server *s, struct gpu *gpu, uint64_t steps)
 
 static void copy_state(struct gpu_server *s, struct gpu *gpu, gboolean to_host)
 {
+  struct ranges host = {.range = &gpu->state, .count = 1, .room = 1};
   struct copy_spec spec = {.gpu = gpu->index,
                            .lane = gpu->next_lane++,
                            .model = NO_INDEX,
                            .group = NO_INDEX,
                            .bytes = s->config->train_state_bytes,
+                           .host = &host,
+                           .ring_bytes = s->config->train_state_bytes,
+                           .device = gpu->memory ? tier_held_place(gpu->memory) : NULL,
                            .to_host = to_host,
+                           .after = gpu->back, /* a model may have to leave that room first */
                            .request = UINT64_MAX,
                            .tag = TAG(to_host ? TAG_TRAIN_OUT : TAG_TRAIN_IN, gpu->index, 0)};
   s->world->ops->copy(s->world, &spec);

@@ -187,11 +187,10 @@ static gboolean check_staging(const struct setup *setup, GError **error)
       uint64_t largest = 0;
       for (uint32_t j = 0; j < grouping->groups; j++)
         largest = MAX(largest, grouping->bytes[j]);
-      uint64_t needs = MIN(profile->param_bytes, 3 * largest);
       g_autofree char *what =
-          g_strdup_printf("staging for three groups of %s (smaller groups need less)", profile->name);
-      if (catalog_variants(config->catalog, p) > 0 && needs > config->staging_bytes)
-        return refuse(setup, error, what, (double)needs, (double)config->staging_bytes);
+          g_strdup_printf("staging for the largest group of %s (smaller groups need less)", profile->name);
+      if (catalog_variants(config->catalog, p) > 0 && largest > config->staging_bytes)
+        return refuse(setup, error, what, (double)largest, (double)config->staging_bytes);
     }
   return TRUE;
 }
