@@ -26,16 +26,18 @@ const struct command command_keygen = {
     .name = "keygen",
     .summary = "make a pair of keys for the control plane",
     .run = keygen,
-    .help = "keygen NAME\n\n"
-            "Writes a new pair of keys: NAME.secret, which only its owner may read, and NAME.pub. Existing files\n"
-            "are never overwritten.\n\n"
-            "Every process of a cluster has a pair. The controller needs a folder with the .pub files of those\n"
-            "who may connect; it looks there at each connection, so a key is added or taken away by copying or\n"
-            "deleting its file. Everyone else needs the controller's .pub file, and so knows whom it talks to.\n"
-            "Without keys the controller listens on loopback only.\n\n"
-            "examples:\n"
-            "  mkdir -p keys/authorized\n"
-            "  distmind-real keygen keys/controller\n"
-            "  distmind-real keygen keys/gpu-0          # on the machine that will use it\n"
-            "  cp keys/gpu-0.pub keys/authorized/       # on the controller's machine: let it in\n",
+    .help =
+        "keygen NAME\n\n"
+        "Writes a new pair of keys: NAME.secret, which only its owner may read, and NAME.pub. Existing "
+        "files\n"
+        "are never overwritten.\n\n"
+        "Every process of a cluster has a pair. The controller needs a folder with the .pub files of those\n"
+        "who may connect; it looks there at each connection, so a key is added or taken away by copying or\n"
+        "deleting its file. Everyone else needs the controller's .pub file, and so knows whom it talks to.\n"
+        "Without keys the controller listens on loopback only.\n\n"
+        "examples:\n"
+        "  mkdir -p keys/authorized\n"
+        "  distmind-real keygen keys/controller\n"
+        "  distmind-real keygen keys/gpu-0          # on the machine that will use it\n"
+        "  cp keys/gpu-0.pub keys/authorized/       # on the controller's machine: let it in\n",
 };

@@ -53,9 +53,10 @@ gboolean key_pair_write(const struct key_pair *pair, const char *name, GError **
   g_autofree char *public_text =
       g_strdup_printf("# Public key of a DistMind control plane: safe to give away.\n%s\n", pair->public_key);
   char secret_text[256];
-  snprintf(secret_text, sizeof secret_text,
-           "# Key pair of a DistMind control plane, the public key first: keep this file to yourself.\n%s\n%s\n",
-           pair->public_key, pair->secret_key);
+  snprintf(
+      secret_text, sizeof secret_text,
+      "# Key pair of a DistMind control plane, the public key first: keep this file to yourself.\n%s\n%s\n",
+      pair->public_key, pair->secret_key);
   gboolean good = write_new(secret_path, 0600, secret_text, error);
   explicit_bzero(secret_text, sizeof secret_text);
   if (!good)

@@ -25,7 +25,7 @@ struct loop {
   struct timer_heap *timers;
   int timer_fd, note_fd;
   gpointer timer_tag, note_tag; /* of the two in the source */
-  int64_t armed;     /* when timer_fd will be readable; INT64_MAX = never */
+  int64_t armed;                /* when timer_fd will be readable; INT64_MAX = never */
   int64_t now;
   gboolean running, quit;
   GArray *flushes;              /* of struct flush */

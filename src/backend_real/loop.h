@@ -33,7 +33,8 @@ void loop_unwatch(struct watch *watch);
  * Steady use allocates nothing. */
 uint64_t loop_timer(struct loop *loop, int64_t at_ns, void (*due)(void *context, uint64_t tag), void *context,
                     uint64_t tag);
-void loop_timer_cancel(struct loop *loop, uint64_t timer); /* one that is due or cancelled already, or 0: nothing */
+void loop_timer_cancel(struct loop *loop,
+                       uint64_t timer); /* one that is due or cancelled already, or 0: nothing */
 
 /* Called before the loop waits, after all callbacks of a round: for what is better sent in one piece. In the
  * order in which they were added, until removed. */

@@ -98,8 +98,7 @@ uint64_t timer_heap_add(struct timer_heap *heap, const struct timer *timer)
 {
   uint32_t slot = take_slot(heap);
   uint64_t id = heap->serial++ << SLOT_BITS | slot;
-  heap->slot[slot] =
-      (struct slot){.id = id, .due = timer->due, .context = timer->context, .tag = timer->tag};
+  heap->slot[slot] = (struct slot){.id = id, .due = timer->due, .context = timer->context, .tag = timer->tag};
   sift_up(heap, heap->count++, (struct entry){timer->at, id});
   return id;
 }
