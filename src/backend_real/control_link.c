@@ -199,7 +199,8 @@ static gboolean receive(struct link *link)
 static gboolean socket_ready(void *context)
 {
   const struct link *link = context;
-  gboolean ready = control_socket_ready(link->control.socket); /* asked in any case: that quiets its descriptor */
+  gboolean ready =
+      control_socket_ready(link->control.socket); /* asked in any case: that quiets its descriptor */
   return !link->dead && (ready || link->disconnected);
 }
 

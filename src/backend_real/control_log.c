@@ -39,9 +39,9 @@ void refusals_log(struct refusals *refusals, const char *address, const char *ke
   if (silent > 0)
     g_log_structured("control", G_LOG_LEVEL_MESSAGE, "EVENT", "refused", "MESSAGE",
                      "refused %u more connections than are logged", silent);
-  g_log_structured("control", G_LOG_LEVEL_MESSAGE, "EVENT", "refused", "PEER_ADDRESS", "%s",
-                   address ? address : "", "PEER_KEY", "%s", key ? key : "", "REASON", "%s", why, "MESSAGE",
-                   "refused a connection%s%s: %s", address ? " from " : "", address ? address : "", why);
+  g_log_structured("control", G_LOG_LEVEL_MESSAGE, "EVENT", "refused", "PEER_ADDRESS", address ? address : "",
+                   "PEER_KEY", key ? key : "", "REASON", why, "MESSAGE", "refused a connection%s%s: %s",
+                   address ? " from " : "", address ? address : "", why);
 }
 
 const char *actor_kind_text(guint32 peer)
@@ -55,7 +55,8 @@ const char *actor_kind_text(guint32 peer)
 
 void control_log_peer(guint32 peer, const char *text)
 {
-  g_log_structured("control", G_LOG_LEVEL_MESSAGE, "EVENT", "peer", "PEER", "%s %u", actor_kind_text(peer),
-                   ACTOR_INDEX(peer), "REASON", "%s", text, "MESSAGE", "%s %u: %s", actor_kind_text(peer),
-                   ACTOR_INDEX(peer), text);
+  char name[32];
+  g_snprintf(name, sizeof name, "%s %u", actor_kind_text(peer), ACTOR_INDEX(peer));
+  g_log_structured("control", G_LOG_LEVEL_MESSAGE, "EVENT", "peer", "PEER", name, "REASON", text, "MESSAGE",
+                   "%s: %s", name, text);
 }

@@ -72,7 +72,7 @@ static void handle(struct hub *hub, struct peer *peer, const uint8_t *data, size
 /* The peer that these bytes are of: by what our own socket and authentication say of them. */
 static struct peer *sender(struct hub *hub, const struct routing *routing, zmq_msg_t *payload)
 {
-  const char *user = zmq_msg_gets(payload, ZMQ_MSG_PROPERTY_USER_ID);
+  const char *user = zmq_msg_gets(payload, "User-Id");
   struct peer *peer = g_hash_table_lookup(hub->peers, routing);
   if (!user)
     user = "";
@@ -82,7 +82,7 @@ static struct peer *sender(struct hub *hub, const struct routing *routing, zmq_m
   }
   if (peer)
     return peer;
-  const char *address = zmq_msg_gets(payload, ZMQ_MSG_PROPERTY_PEER_ADDRESS);
+  const char *address = zmq_msg_gets(payload, "Peer-Address");
   return peer_table_add(hub->peers, hub->control.socket, routing, user, address ? address : "");
 }
 
