@@ -4,6 +4,8 @@
 
 #include "harness/command.h"
 
+extern const struct command command_keygen;
+
 extern const struct command *const real_commands[]; /* NULL-terminated */
 
 #endif

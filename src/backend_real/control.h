@@ -15,29 +15,30 @@
 #include "core/messages.h"
 #include "core/world.h"
 
-/* K(NAME, who to whom and what the payload is, largest payload). Payloads other than messages are the roles'
- * business: roles.h. */
+/* K(NAME, way, who to whom and what the payload is, largest payload). Payloads other than messages are the
+ * roles' business: roles.h. */
 #define FRAME_TABLE(K)                                                                                       \
-  K(HELLO, "peer to hub: struct hello", 1024)                                                                \
-  K(WELCOME, "hub to peer: u32 version of the protocol", 64)                                                 \
-  K(REFUSED, "hub to peer: text; the connection is over", 1024)                                              \
-  K(BYE, "either: leaves of its own will", 0)                                                                \
-  K(MESSAGES, "core messages of one run: u32 run, then messages", 65536)                                     \
-  K(BEGIN, "client to hub: a run to be set up", 4194304)                                                     \
-  K(PREPARE, "hub to servers: the same, with the pool's addresses", 4194304)                                 \
-  K(READY, "server to hub, hub to client", 65536)                                                            \
-  K(FAILED, "server to hub, hub to client: the run cannot be: text", 4096)                                   \
-  K(GO, "hub to servers: start the actors", 64)                                                              \
-  K(END, "client to hub, hub to servers: the run is over", 64)                                               \
-  K(ENDED, "server to hub, hub to client", 65536)                                                            \
-  K(GRANT, "hub to memory server: a peer may read", 1024)                                                    \
-  K(GRANTED, "memory server to hub", 64)                                                                     \
-  K(METER, "client to hub, hub to servers: how much so far?", 64)                                            \
-  K(METERED, "server to hub, hub to client", 4096)                                                           \
-  K(RECORDS, "server to hub, hub to client: struct record each", 65536)
+  K(HELLO, TO_HUB, "peer to hub: struct hello", 1024)                                                        \
+  K(WELCOME, TO_PEER, "hub to peer: u32 version of the protocol", 64)                                        \
+  K(REFUSED, TO_PEER, "hub to peer: text; the connection is over", 1024)                                     \
+  K(BYE, TO_BOTH, "either: leaves of its own will", 0)                                                       \
+  K(SIGN, TO_BOTH, "either: a sign of life, for what every frame tells; nobody above sees it", 0)            \
+  K(MESSAGES, TO_BOTH, "core messages of one run: u32 run, then messages", 65536)                            \
+  K(BEGIN, TO_HUB, "client to hub: a run to be set up", 4194304)                                             \
+  K(PREPARE, TO_PEER, "hub to servers: the same, with the pool's addresses", 4194304)                        \
+  K(READY, TO_BOTH, "server to hub, hub to client", 65536)                                                   \
+  K(FAILED, TO_BOTH, "server to hub, hub to client: the run cannot be: text", 4096)                          \
+  K(GO, TO_PEER, "hub to servers: start the actors", 64)                                                     \
+  K(END, TO_BOTH, "client to hub, hub to servers: the run is over", 64)                                      \
+  K(ENDED, TO_BOTH, "server to hub, hub to client", 65536)                                                   \
+  K(GRANT, TO_PEER, "hub to memory server: a peer may read", 1024)                                           \
+  K(GRANTED, TO_HUB, "memory server to hub", 64)                                                             \
+  K(METER, TO_BOTH, "client to hub, hub to servers: how much so far?", 64)                                   \
+  K(METERED, TO_BOTH, "server to hub, hub to client", 4096)                                                  \
+  K(RECORDS, TO_BOTH, "server to hub, hub to client: struct record each", 65536)
 
 enum frame_kind {
-#define K(NAME, text, bytes) FRAME_##NAME,
+#define K(NAME, way, text, bytes) FRAME_##NAME,
   FRAME_TABLE(K)
 #undef K
       FRAME_KINDS

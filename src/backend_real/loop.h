@@ -15,23 +15,31 @@ void loop_free(struct loop *loop);
 /* Until loop_quit. */
 void loop_run(struct loop *loop);
 void loop_quit(struct loop *loop);
-/* CLOCK_MONOTONIC, ns. Frozen while a callback runs: read once for each round of the loop. */
+/* CLOCK_MONOTONIC, ns. Frozen while a callback runs: read once for each round of the loop, after it waited.
+ * Outside of loop_run it is not frozen. */
 int64_t loop_now(const struct loop *loop);
 
 /* Calls back when fd is readable (level triggered) until unwatched. */
 struct watch;
 struct watch *loop_watch(struct loop *loop, int fd, void (*readable)(void *context), void *context);
+/* The same for a descriptor that tells a change only once (edge triggered, as ZeroMQ's): `ready` is asked
+ * before the loop waits and after, so nothing is missed, and `readable` may leave a rest for the next round.
+ */
+struct watch *loop_watch_edge(struct loop *loop, int fd, gboolean (*ready)(void *context),
+                              void (*readable)(void *context), void *context);
 void loop_unwatch(struct watch *watch);
 
 /* One-shot; ids are never used twice. Timers due at one time come in the order in which they were set.
  * Steady use allocates nothing. */
 uint64_t loop_timer(struct loop *loop, int64_t at_ns, void (*due)(void *context, uint64_t tag), void *context,
                     uint64_t tag);
-void loop_timer_cancel(struct loop *loop, uint64_t timer);
+void loop_timer_cancel(struct loop *loop,
+                       uint64_t timer); /* one that is due or cancelled already, or 0: nothing */
 
-/* Called before the loop waits, after all callbacks of a round: for what is better sent in one piece. Up
- * to 4. */
+/* Called before the loop waits, after all callbacks of a round: for what is better sent in one piece. In the
+ * order in which they were added, until removed. */
 void loop_before_wait(struct loop *loop, void (*flush)(void *context), void *context);
+void loop_before_wait_remove(struct loop *loop, void (*flush)(void *context), void *context);
 
 /* A note from any thread: embedded in what it is about, so leaving one allocates nothing. It may be posted
  * again once `read` has been called, which happens on the loop's thread, in order of posting. */
