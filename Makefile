@@ -83,7 +83,7 @@ endif
 core_src := $(wildcard src/core/*.c)
 harness_src := $(wildcard src/harness/*.c)
 sim_src := $(filter-out src/backend_sim/main.c,$(wildcard src/backend_sim/*.c))
-real_src := $(filter-out src/backend_real/main.c,$(wildcard src/backend_real/*.c))
+real_src := $(filter-out src/backend_real/main.c $(if $(NVCC),src/backend_real/device_cuda_none.c,src/backend_real/device_cuda.c),$(wildcard src/backend_real/*.c))
 cuda_src := $(if $(NVCC),$(wildcard src/backend_real/*.cu))
 test_modules := $(foreach m,core harness backend_sim backend_real e2e,$(if $(wildcard tests/$(m)/*.c),$(m)))
 bench_src := $(wildcard tests/bench/bench_*.c) $(simgrid_src)
