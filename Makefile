@@ -69,12 +69,14 @@ NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 CUDA_ARCHS ?= 70 80 86 89 90 100
 ifneq ($(NVCC),)
 cuda_known := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
-cuda_code := $(foreach a,$(filter $(cuda_known),$(CUDA_ARCHS)),-gencode arch=compute_$(a),code=sm_$(a))
-nvcc_flags := -std=c++17 -O2 -lineinfo $(cuda_code) -Isrc -Xcompiler -Wall,-Wextra$(if $(WERROR),$(comma)$(WERROR)) \
-	$(shell pkg-config --cflags glib-2.0 2>/dev/null)
+cuda_archs := $(filter $(cuda_known),$(CUDA_ARCHS))
+# The last one's intermediate code too: GPUs newer than all of them compile that when the program starts.
+cuda_code := $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
+	$(foreach a,$(lastword $(cuda_archs)),-gencode arch=compute_$(a),code=compute_$(a))
+nvcc_flags := -std=c++17 -O2 -lineinfo $(cuda_code) -Isrc -Xcompiler -Wall,-Wextra$(if $(WERROR),$(comma)$(WERROR))
 cuda_root := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 real_libraries += -L$(cuda_root)/lib64 -lcudart_static -ldl -lrt -lstdc++
-compile_flags += -DDM_CUDA
+compile_flags += -isystem $(cuda_root)/include
 endif
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -83,7 +85,10 @@ endif
 core_src := $(wildcard src/core/*.c)
 harness_src := $(wildcard src/harness/*.c)
 sim_src := $(filter-out src/backend_sim/main.c,$(wildcard src/backend_sim/*.c))
-real_src := $(filter-out src/backend_real/main.c $(if $(NVCC),src/backend_real/device_cuda_none.c,src/backend_real/device_cuda.c),$(wildcard src/backend_real/*.c))
+# Of the CUDA device, what needs nvcc's headers and libraries, or what stands in for it.
+cuda_only := $(wildcard src/backend_real/cuda_*.c) src/backend_real/device_cuda.c
+real_src := $(filter-out src/backend_real/main.c $(if $(NVCC),src/backend_real/device_cuda_none.c,$(cuda_only)),\
+	$(wildcard src/backend_real/*.c))
 cuda_src := $(if $(NVCC),$(wildcard src/backend_real/*.cu))
 test_modules := $(foreach m,core harness backend_sim backend_real e2e,$(if $(wildcard tests/$(m)/*.c),$(m)))
 bench_src := $(wildcard tests/bench/bench_*.c) $(simgrid_src)

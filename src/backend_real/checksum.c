@@ -17,8 +17,10 @@ static uint64_t sum_words(const uint8_t *data, uint64_t first, uint64_t words)
   uint64_t sum[4] = {0}, w[4], i = 0;
   for (; i + 4 <= words; i += 4) {
     memcpy(w, data + 8 * i, sizeof w);
-    for (unsigned k = 0; k < 4; k++)
-      sum[k] += w[k] * factor(first + i + k);
+    sum[0] += w[0] * factor(first + i);
+    sum[1] += w[1] * factor(first + i + 1);
+    sum[2] += w[2] * factor(first + i + 2);
+    sum[3] += w[3] * factor(first + i + 3);
   }
   for (; i < words; i++) {
     memcpy(w, data + 8 * i, sizeof w[0]);
