@@ -1,6 +1,7 @@
 /* Ends of a device's work; see ends.h. */
 #include "ends.h"
 
+#include <string.h>
 #include <time.h>
 
 #define PATIENCE_S 20
@@ -29,10 +30,19 @@ void ends_ended(void *context, uint64_t tag, enum device_status status, int64_t 
   struct ends *ends = context;
   if (tag == 0 || tag >= ENDS_MAX)
     g_error("the end of tag %" G_GUINT64_FORMAT " was told", tag);
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
   pthread_mutex_lock(&ends->lock);
   struct end *end = &ends->end[tag];
   int times = end->times + 1;
-  *end = (struct end){times, status, start_ns, end_ns, ends->count++};
+  *end = (struct end){
+      .times = times,
+      .status = status,
+      .start_ns = start_ns,
+      .end_ns = end_ns,
+      .told_ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec,
+      .order = ends->count++,
+  };
   pthread_cond_broadcast(&ends->more);
   pthread_mutex_unlock(&ends->lock);
 }
@@ -49,4 +59,12 @@ const struct end *ends_await(struct ends *ends, uint64_t tag)
   const struct end *end = ends->end[tag].times ? &ends->end[tag] : NULL;
   pthread_mutex_unlock(&ends->lock);
   return end;
+}
+
+void ends_clear(struct ends *ends)
+{
+  pthread_mutex_lock(&ends->lock);
+  memset(ends->end, 0, sizeof ends->end);
+  ends->count = 0;
+  pthread_mutex_unlock(&ends->lock);
 }

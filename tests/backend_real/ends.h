@@ -13,7 +13,8 @@ struct end {
   int times; /* told; 1 is right */
   enum device_status status;
   int64_t start_ns, end_ns;
-  uint32_t order; /* 0 = the first told of all */
+  int64_t told_ns; /* when the device called, CLOCK_MONOTONIC */
+  uint32_t order;  /* 0 = the first told of all */
 };
 
 struct ends {
@@ -29,5 +30,7 @@ void ends_free(struct ends *ends);
 void ends_ended(void *ends, uint64_t tag, enum device_status status, int64_t start_ns, int64_t end_ns);
 /* NULL: not within 20 s. */
 const struct end *ends_await(struct ends *ends, uint64_t tag);
+/* Forgets all: tags may be used again. Nothing is under way. */
+void ends_clear(struct ends *ends);
 
 #endif
