@@ -1,0 +1,96 @@
+/* That the right bytes arrive, and that wrong ones are seen. */
+#include <stdio.h>
+#include <string.h>
+
+#include "backend_real/checksum.h"
+#include "bench.h"
+
+#define REGION (1u << 20) /* of the arena and the GPU, for each check */
+
+static enum device_status verify(struct bench *bench, uint32_t gpu, const struct device_range *piece,
+                                 uint32_t pieces, uint64_t expected)
+{
+  struct device_compute compute = {
+      .gpu = gpu, .stream = 1, .pieces = pieces, .checksum = expected, .tag = bench_tag(bench)};
+  memcpy(compute.piece, piece, pieces * sizeof *piece);
+  bench->ops->compute(bench->device, &compute);
+  return bench_await(bench, compute.tag)->status;
+}
+
+/* Fill, to the host, compare; another way: to the GPU, then sums there. */
+static void there_and_back(struct bench *bench, uint32_t gpu)
+{
+  g_autoptr(GError) error = NULL;
+  g_autofree uint8_t *kept = g_memdup2(bench->host, 2 * REGION);
+  gboolean good = bench->ops->fill(bench->device, gpu, 0, bench->host + REGION, REGION, &error);
+  bench_verdict(bench, good, "GPU %u: fill%s%s", gpu, error ? ": " : "", error ? error->message : "");
+  uint64_t tag = bench_tag(bench);
+  bench_copy(bench, gpu, TRUE, 0, REGION, 0, tag);
+  good = bench_await(bench, tag)->status == DEVICE_DONE && memcmp(bench->host, kept + REGION, REGION) == 0;
+  bench_verdict(bench, good, "GPU %u: what was filled comes back", gpu);
+  memcpy(bench->host, kept, REGION);
+}
+
+static void random_pieces(struct bench *bench, uint32_t gpu, GRand *rand, unsigned rounds)
+{
+  unsigned right = 0, wrong = 0, changed = 0;
+  for (unsigned round = 0; round < rounds; round++) {
+    struct device_copy copy = {.gpu = gpu, .pieces = DEVICE_PIECES, .tag = bench_tag(bench)};
+    struct device_range range[DEVICE_PIECES];
+    uint64_t sum = 0, offset = g_rand_int(rand);
+    for (uint32_t i = 0; i < DEVICE_PIECES; i++) {
+      uint64_t bytes = (uint64_t)g_rand_int_range(rand, 0, i % 2 ? 300 : 60000);
+      uint64_t at = i * 65536 + (uint64_t)g_rand_int_range(rand, 0, 5000);
+      copy.piece[i] = (struct device_piece){(uint64_t)g_rand_int_range(rand, 0, REGION), at, bytes};
+      range[i] = (struct device_range){at, bytes, offset};
+      sum += checksum(bench->host + copy.piece[i].host, offset, bytes);
+      offset += bytes;
+    }
+    bench->ops->copy(bench->device, &copy);
+    bench_await(bench, copy.tag);
+    right += verify(bench, gpu, range, DEVICE_PIECES, sum) == DEVICE_DONE;
+    wrong += verify(bench, gpu, range, DEVICE_PIECES, sum + 1) == DEVICE_WRONG_BYTES;
+    /* One byte of the first piece changed on the GPU. */
+    uint64_t victim = (uint64_t)g_rand_int_range(rand, 0, MAX(1, (int)range[0].bytes));
+    uint8_t byte = (uint8_t)(bench->host[copy.piece[0].host + victim] ^ 4);
+    gboolean filled = bench->ops->fill(bench->device, gpu, range[0].device + victim, &byte, 1, NULL);
+    enum device_status expected = range[0].bytes ? DEVICE_WRONG_BYTES : DEVICE_DONE;
+    changed += filled && verify(bench, gpu, range, DEVICE_PIECES, sum) == expected;
+  }
+  bench_verdict(bench, right == rounds, "GPU %u: right checksums of pieces at any alignment: %u of %u pass",
+                gpu, right, rounds);
+  bench_verdict(bench, wrong == rounds, "GPU %u: wrong checksums: %u of %u refused", gpu, wrong, rounds);
+  bench_verdict(bench, changed == rounds, "GPU %u: one changed byte: seen in %u of %u", gpu, changed, rounds);
+}
+
+static void large_group(struct bench *bench, uint32_t gpu)
+{
+  uint64_t tag = bench_tag(bench);
+  uint64_t token = bench_copy(bench, gpu, FALSE, 0, bench->bytes, 0, 0);
+  bench_compute(bench, gpu, 0, bench->bytes, 0, token, tag);
+  bench_verdict(bench, bench_await(bench, tag)->status == DEVICE_DONE,
+                "GPU %u: %.1f MB verified after the copy that brought them", gpu, (double)bench->bytes / 1e6);
+}
+
+static void outside(struct bench *bench)
+{
+  uint64_t tag = bench_tag(bench);
+  bench_copy(bench, 0, FALSE, bench->bytes - 1, 2, 0, tag);
+  gboolean good = bench_await(bench, tag)->status == DEVICE_FAILED;
+  tag = bench_tag(bench);
+  bench_copy(bench, 0, FALSE, 0, 4096, 0, tag);
+  good = good && bench_await(bench, tag)->status == DEVICE_DONE;
+  bench_verdict(bench, good, "a copy past the end fails, and the next one works");
+}
+
+void check_bytes(struct bench *bench)
+{
+  GRand *rand = g_rand_new_with_seed(1);
+  for (uint32_t gpu = 0; gpu < bench->gpus; gpu++) {
+    there_and_back(bench, gpu);
+    random_pieces(bench, gpu, rand, bench->quick ? 10 : 200);
+    large_group(bench, gpu);
+  }
+  outside(bench);
+  g_rand_free(rand);
+}
