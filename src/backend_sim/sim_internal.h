@@ -203,6 +203,9 @@ void sim_complete(struct port *port, const struct completion *completion);
 struct port *sim_port(struct sim *sim, actor_id id);
 void sim_emit(struct port *port, struct record record);
 struct sim_gpu *sim_gpu_of(struct port *port, uint32_t local);
+/* The actor comes to be; the caller starts it. */
+void sim_server_birth(struct sim *sim, uint32_t index);
+void sim_memory_birth(struct sim *sim, uint32_t index);
 event_id sim_at(struct sim *sim, double exact_ns, enum sim_event event, uint64_t payload);
 
 /* sim_fetch.c */
