@@ -93,6 +93,7 @@ void sim_server_birth(struct sim *sim, uint32_t index)
   struct port *port = &sim->server[index];
   port->actor = gpu_server_new(sim->config, index, &port->world);
   port->ops = &gpu_server_actor;
+  port->born = sim->now;
   port->up = TRUE;
 }
 
@@ -119,6 +120,7 @@ static void actors_init(struct sim *sim)
   }
   for (uint32_t i = 0; i < config->memory_servers; i++)
     port_init(sim, &sim->memory[i], ACTOR(ACTOR_MEMORY_SERVER, i));
+  sim_mail_init(sim);
   links_init(sim);
   for (uint32_t s = 0; s < config->servers; s++)
     gpus_init(sim, s);
@@ -136,9 +138,6 @@ struct sim *sim_new(const struct config *config, const struct sim_options *optio
   sim->queue = event_queue_new();
   sim->net = stream_net_new(sim->queue, EV_STREAM, on_milestone, sim);
   sim->nic = sim->memory_nic = sim->pcie = -1;
-  sim->hop = ns_round(config->hardware[0].control_ns);
-  sim->mail_room = 1024;
-  sim->mail = g_new(struct mail, sim->mail_room);
   sim->server = g_new0(struct port, config->servers);
   sim->memory = g_new0(struct port, MAX(1, config->memory_servers));
   sim->dead_memory = g_new0(gboolean, MAX(1, config->memory_servers));
@@ -173,7 +172,7 @@ void sim_free(struct sim *sim)
   g_ptr_array_unref(sim->fetches);
   stream_net_free(sim->net);
   event_queue_free(sim->queue);
-  g_free(sim->mail);
+  sim_mail_clear(sim);
   g_free(sim->server);
   g_free(sim->memory);
   g_free(sim->dead_memory);
@@ -253,12 +252,13 @@ void sim_emit(struct port *port, struct record record)
 
 static void deliver(struct sim *sim)
 {
-  struct mail mail = sim->mail[sim->mail_first];
-  sim->mail_first = (sim->mail_first + 1) & (sim->mail_room - 1);
-  sim->mail_count--;
+  struct mail mail = sim_mail_take(sim);
   struct port *port = sim_port(sim, mail.to);
-  if (port->up)
-    port->ops->message(port->actor, mail.from, &mail.message);
+  if (!port->up)
+    return;
+  port->ops->message(port->actor, mail.from, &mail.message);
+  if (mail.message.type == MESSAGE_LEAVE && ACTOR_KIND(mail.to) == ACTOR_GPU_SERVER)
+    sim_server_end(sim, port);
 }
 
 static void fire_timer(struct sim *sim, uint32_t index)
@@ -307,14 +307,13 @@ static void handle_event(struct sim *sim)
 }
 
 /* TRUE: the next thing to happen is mail. Equal times go by insertion, across queue and mail. */
-static gboolean mail_is_next(const struct sim *sim, int64_t *time)
+static gboolean mail_is_next(struct sim *sim, int64_t *time)
 {
   int64_t event = event_queue_next(sim->queue);
+  const struct mail *mail = sim_mail_first(sim);
   *time = event;
-  if (sim->mail_count == 0)
-    return FALSE;
-  const struct mail *mail = &sim->mail[sim->mail_first];
-  if (mail->time > event || (mail->time == event && mail->sequence > event_queue_next_sequence(sim->queue)))
+  if (!mail || mail->time > event ||
+      (mail->time == event && mail->sequence > event_queue_next_sequence(sim->queue)))
     return FALSE;
   *time = mail->time;
   return TRUE;

@@ -32,20 +32,31 @@ struct port {
   const struct actor_ops *ops;
   void *actor;
   gboolean up;
-  struct gpu_server_usage at_failure; /* of a GPU server that failed */
-  gboolean failed;
+  int64_t born, ended;            /* of a server; ended: while it is not up */
+  struct gpu_server_usage at_end; /* of a GPU server that failed or left */
   uint32_t first_gpu;
+  uint32_t mail_lane;   /* of its hops */
   link_id network, ssd; /* ingress of a GPU server, egress of a memory server */
   link_id ingress;      /* of a memory server, for moving shards */
 };
 
-/* Messages: every hop takes the same time, so they are delivered in the order sent: a ring, not the heap. */
+/* A message under way. */
 struct mail {
   int64_t time;
   uint64_t sequence;
   actor_id from, to;
   struct message message;
 };
+
+/* Those whose hop takes the same time, in the order sent: a ring. */
+struct mail_lane {
+  int64_t hop;
+  struct mail *mail;
+  uint32_t room, first, count;
+};
+
+#define MAIL_LANES_MAX                                                                                       \
+  (CATALOG_HW_MAX + 1) /* a hop takes the control latency of a GPU server's kind, or a memory server's */
 
 struct sim_timer {
   struct port *port;
@@ -150,8 +161,8 @@ struct sim {
   uint64_t handled;
   gboolean stopped;
 
-  struct mail *mail;
-  uint32_t mail_room, mail_first, mail_count;
+  struct mail_lane mail_lane[MAIL_LANES_MAX];
+  uint32_t mail_lanes, mail_next; /* next: whose first is the earliest, as last looked up */
 
   struct port client, controller;
   struct port *server; /* [servers] */
@@ -160,7 +171,8 @@ struct sim {
   struct controller *control;
   gboolean *dead_memory;
   double nic, memory_nic, pcie; /* set by events; < 0: the hardware's */
-  int64_t hop;
+  uint64_t host_cache;          /* set by an event */
+  gboolean host_cache_set;
   link_id spine;
   gboolean has_spine;
 
@@ -197,6 +209,18 @@ static inline struct sim_compute *sim_compute_at(struct sim *sim, uint32_t i)
 struct sim_fetch *sim_fetch_by_id(struct sim *sim, op_id op);
 struct sim_copy *sim_copy_by_id(struct sim *sim, op_id op);
 struct sim_compute *sim_compute_by_id(struct sim *sim, op_id op);
+
+/* sim_mail.c */
+void sim_mail_init(struct sim *sim);
+void sim_mail_clear(struct sim *sim);
+void sim_mail_send(struct port *from, actor_id to, const struct message *message);
+/* The next to be delivered, NULL if none is under way; it is the one that sim_mail_take then takes. */
+const struct mail *sim_mail_first(struct sim *sim);
+struct mail sim_mail_take(struct sim *sim);
+
+/* sim_outside.c */
+/* Nothing of the GPU server goes on. */
+void sim_server_end(struct sim *sim, struct port *port);
 
 /* sim.c */
 void sim_complete(struct port *port, const struct completion *completion);

@@ -5,17 +5,20 @@
 /* --- changes from outside
  * -------------------------------------------------------------------------------------------*/
 
-void sim_fail_gpu_server(struct sim *sim, uint32_t index)
+void sim_server_end(struct sim *sim, struct port *port)
 {
-  struct port *port = &sim->server[index];
-  if (!port->up)
-    return;
-  gpu_server_usage(port->actor, &port->at_failure);
-  port->failed = TRUE;
+  gpu_server_usage(port->actor, &port->at_end);
   port->up = FALSE;
-  for (uint32_t g = 0; g < sim->config->server[index].gpus; g++)
+  port->ended = sim->now;
+  for (uint32_t g = 0; g < sim->config->server[ACTOR_INDEX(port->id)].gpus; g++)
     sim_gpu_failed(sim, sim_gpu_of(port, g));
   sim_fetch_port_failed(sim, port);
+}
+
+void sim_fail_gpu_server(struct sim *sim, uint32_t index)
+{
+  if (sim->server[index].up)
+    sim_server_end(sim, &sim->server[index]);
 }
 
 void sim_fail_memory_server(struct sim *sim, uint32_t index)
@@ -27,21 +30,29 @@ void sim_fail_memory_server(struct sim *sim, uint32_t index)
   sim_fetch_port_failed(sim, port);
 }
 
+static void tell(struct sim *sim, actor_id to, const struct message *m)
+{
+  sim_world_ops.send(&sim->client.world, to, m);
+}
+
+static void tell_host_cache(struct sim *sim, uint32_t server)
+{
+  struct message m = {.type = MESSAGE_CACHE_SIZE, .cache_size = {.bytes = sim->host_cache}};
+  tell(sim, ACTOR(ACTOR_GPU_SERVER, server), &m);
+}
+
 void sim_add_gpu_server(struct sim *sim, uint32_t index)
 {
   sim_server_birth(sim, index);
   sim->server[index].ops->start(sim->server[index].actor);
+  if (sim->host_cache_set)
+    tell_host_cache(sim, index);
 }
 
 void sim_add_memory_server(struct sim *sim, uint32_t index)
 {
   sim_memory_birth(sim, index);
   sim->memory[index].ops->start(sim->memory[index].actor);
-}
-
-static void tell(struct sim *sim, actor_id to, const struct message *m)
-{
-  sim_world_ops.send(&sim->client.world, to, m);
 }
 
 void sim_remove(struct sim *sim, enum actor_kind kind, uint32_t index)
@@ -80,9 +91,11 @@ void sim_set_pcie(struct sim *sim, double bytes_s)
 
 void sim_set_host_cache(struct sim *sim, uint64_t bytes)
 {
-  struct message m = {.type = MESSAGE_CACHE_SIZE, .cache_size = {.bytes = bytes}};
+  sim->host_cache = bytes;
+  sim->host_cache_set = TRUE;
   for (uint32_t s = 0; s < sim->config->servers; s++)
-    tell(sim, ACTOR(ACTOR_GPU_SERVER, s), &m);
+    if (sim->server[s].up)
+      tell_host_cache(sim, s);
 }
 
 /* --- what is seen from outside
@@ -90,13 +103,14 @@ void sim_set_host_cache(struct sim *sim, uint64_t bytes)
 
 static void add_server_usage(struct sim *sim, uint32_t server, struct sim_usage *usage)
 {
-  struct gpu_server_usage one;
-  if (!sim->server[server].actor)
+  const struct port *port = &sim->server[server];
+  struct gpu_server_usage one = port->at_end;
+  if (!port->actor)
     return;
-  if (sim->server[server].failed)
-    one = sim->server[server].at_failure;
-  else
-    gpu_server_usage(sim->server[server].actor, &one);
+  if (port->up)
+    gpu_server_usage(port->actor, &one);
+  int64_t there = (port->up ? sim->now : port->ended) - port->born;
+  usage->gpu_there_ns += (double)there * sim->config->server[server].gpus;
   for (int i = 0; i < LOAD_SOURCES; i++)
     usage->loads[i] += one.loads[i];
   usage->process_starts += one.process_starts;
