@@ -214,7 +214,7 @@ static gboolean jobs_are_over(const struct run *run)
   const struct controller *controller = sim_controller(run->sim);
   if (controller_jobs_seen(controller) < workload_jobs(run->workload))
     return FALSE;
-  gboolean hope = controller_can_train(controller);
+  gboolean hope = sim_gpu_servers(run->sim) > 0;
   for (uint32_t i = run->next_event; i < run->experiment->events && !hope; i++)
     hope =
         run->experiment->event[i].kind == EVENT_ADD && run->experiment->event[i].member == MEMBER_GPU_SERVER;
@@ -278,10 +278,8 @@ static char *all_notices(const struct run *run)
     g_ptr_array_insert(lines, 0, g_strdup(run->setup->notices));
   uint64_t left = controller_jobs_left(sim_controller(run->sim));
   if (left > 0)
-    g_ptr_array_add(
-        lines,
-        g_strdup_printf("%" G_GUINT64_FORMAT " training jobs were not finished%s", left,
-                        controller_can_train(sim_controller(run->sim)) ? "" : ": no GPU server was left"));
+    g_ptr_array_add(lines, g_strdup_printf("%" G_GUINT64_FORMAT " training jobs were not finished%s", left,
+                                           sim_gpu_servers(run->sim) > 0 ? "" : ": no GPU server was left"));
   g_ptr_array_add(lines, NULL);
   return g_strjoinv("\n", (char **)lines->pdata);
 }

@@ -120,6 +120,14 @@ static void add_server_usage(struct sim *sim, uint32_t server, struct sim_usage 
   usage->host_bytes += one.host_bytes;
 }
 
+uint32_t sim_gpu_servers(const struct sim *sim)
+{
+  uint32_t up = 0;
+  for (uint32_t s = 0; s < sim->config->servers; s++)
+    up += sim->server[s].up;
+  return up;
+}
+
 void sim_usage(struct sim *sim, struct sim_usage *usage)
 {
   *usage = (struct sim_usage){.net_bytes = sim->net_bytes,

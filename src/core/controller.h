@@ -22,7 +22,5 @@ uint64_t controller_jobs_done(const struct controller *controller);
 uint64_t controller_jobs_seen(const struct controller *controller);
 /* … and are not finished. */
 uint64_t controller_jobs_left(const struct controller *controller);
-/* FALSE: no GPU is left to train on, and none still trains. */
-gboolean controller_can_train(const struct controller *controller);
 
 #endif

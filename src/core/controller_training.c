@@ -208,11 +208,3 @@ void controller_training_lost(struct controller *c, uint32_t gpu)
   account(c, gpu, 0);
   leave_job(c, gpu);
 }
-
-gboolean controller_can_train(const struct controller *c)
-{
-  gboolean can = c->view->up_gpus > 0;
-  for (uint32_t gpu = 0; gpu < c->view->gpus && !can; gpu++)
-    can = c->trainee[gpu].job != NO_INDEX;
-  return can;
-}

@@ -150,7 +150,7 @@ static void run_stored(struct lab *lab, const struct setup *setup, struct report
 {
   static volatile sig_atomic_t interrupted;
   g_autoptr(GError) error = NULL;
-  g_autofree char *path = g_build_filename(lab->folder, "x.db", NULL), *notices = NULL;
+  g_autofree char *path = g_build_filename(lab->folder, "x.db", NULL);
   struct run_outputs outputs = {
       .quiet = TRUE, .interrupted = &interrupted, .clock_offset_ns = lab->clock_offset_ns};
   if (lab->rows) {
@@ -158,7 +158,7 @@ static void run_stored(struct lab *lab, const struct setup *setup, struct report
     cr_assert(outputs.store && store_begin_run(outputs.store, &run->info, setup->catalog, &error), "%s",
               error ? error->message : "");
   }
-  cr_assert(run_system(setup, &run->info, &outputs, &run->figures, &notices, &error), "%s",
+  cr_assert(run_system(setup, &run->info, &outputs, &run->figures, &result->notices, &error), "%s",
             error ? error->message : "");
   if (lab->rows) {
     cr_assert(store_end_run(outputs.store, &run->figures, FALSE, &error) &&
@@ -215,6 +215,7 @@ void lab_result_free(struct lab_result *result)
   if (result->queues)
     g_array_unref(result->queues);
   g_free(result->json);
+  g_free(result->notices);
   g_free(result);
 }
 

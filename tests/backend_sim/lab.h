@@ -15,6 +15,7 @@ struct lab_result {
   GArray *rows;   /* of struct request_row, by id; NULL unless asked for */
   GArray *queues; /* of struct usage_row, time_ns and queue alone; NULL unless asked for */
   char *json;     /* without the value of wall_s */
+  char *notices;
 };
 
 struct lab {
