@@ -233,8 +233,8 @@ static gboolean simulate(struct run *run, struct progress *progress)
   while (!is_over(run)) {
     if (*run->outputs->interrupted)
       return FALSE;
-    if (sim_run(run->sim, next_stop(run)))
-      at_stop(run);
+    sim_run(run->sim, next_stop(run));
+    at_stop(run);
     progress_update(progress, sim_now(run->sim), workload_ended(run->workload));
   }
   return TRUE;
