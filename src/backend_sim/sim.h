@@ -64,7 +64,7 @@ struct sim_usage {
   uint64_t queue, jobs_done;
   uint64_t host_bytes, pool_bytes; /* provisioned at the GPU servers; held by the memory pool at most */
 };
-void sim_usage(struct sim *sim, struct sim_usage *usage);
+void sim_usage(const struct sim *sim, struct sim_usage *usage);
 /* GPU servers that are there: added, and neither failed nor gone. */
 uint32_t sim_gpu_servers(const struct sim *sim);
 const struct controller *sim_controller(const struct sim *sim);

@@ -171,11 +171,16 @@ static void run_stored(struct lab *lab, const struct setup *setup, struct report
 struct lab_result *lab_run(struct lab *lab, const char *system, ...)
 {
   va_list list;
-  struct experiment *experiment = NULL;
-  g_autoptr(GError) error = NULL;
   va_start(list, system);
   g_autoptr(GPtrArray) sets = sets_of(system, list);
   va_end(list);
+  return lab_run_sets(lab, system, sets);
+}
+
+struct lab_result *lab_run_sets(struct lab *lab, const char *system, GPtrArray *sets)
+{
+  struct experiment *experiment = NULL;
+  g_autoptr(GError) error = NULL;
   struct setup *setup = set_up(lab, system, sets, &experiment, &error);
   cr_assert_not_null(setup, "%s: %s", system, error ? error->message : "");
   struct lab_result *result = g_new0(struct lab_result, 1);
