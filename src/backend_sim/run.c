@@ -24,9 +24,6 @@ struct run {
   struct sim_usage at_warmup, at_end, at_sample;
   int64_t sampled_at;
   uint64_t completed, rejected, failed; /* at the last sample */
-  double gpu_ns;                        /* GPU time there was in the window */
-  uint32_t gpus;
-  int64_t gpus_since;
 };
 
 /* --- listeners
@@ -55,18 +52,59 @@ static void on_finished(void *context)
   sim_stop(((struct run *)context)->sim);
 }
 
+/* --- the client: the workload, watched for the last arrival, which is the end of the window where nobody
+ * knew it beforehand
+ * --------------------------------------------------------------------------------------*/
+
+static void learn_end(struct run *run)
+{
+  int64_t span = workload_span_ns(run->workload);
+  if (run->end != TIME_NEVER || span < 0)
+    return;
+  run->end = MAX(run->warmup, span);
+  metrics_end(run->metrics, run->end);
+  if (sim_now(run->sim) >= run->end)
+    sim_usage(run->sim, &run->at_end);
+  sim_stop(run->sim); /* it has to stop at the end from now on */
+}
+
+static void client_start(void *actor)
+{
+  struct run *run = actor;
+  workload_actor.start(run->workload);
+  learn_end(run);
+}
+
+static void client_message(void *actor, actor_id from, const struct message *message)
+{
+  workload_actor.message(((struct run *)actor)->workload, from, message);
+}
+
+static void client_timer(void *actor, uint64_t tag)
+{
+  struct run *run = actor;
+  workload_actor.timer(run->workload, tag);
+  learn_end(run);
+}
+
+static void client_completion(void *actor, const struct completion *completion)
+{
+  workload_actor.completion(((struct run *)actor)->workload, completion);
+}
+
+static void client_peer_lost(void *actor, actor_id peer)
+{
+  workload_actor.peer_lost(((struct run *)actor)->workload, peer);
+}
+
+static const struct actor_ops client = {.start = client_start,
+                                        .message = client_message,
+                                        .timer = client_timer,
+                                        .completion = client_completion,
+                                        .peer_lost = client_peer_lost};
+
 /* --- meters
  * ---------------------------------------------------------------------------------------------------------*/
-
-/* Books the GPU time up to now, inside the window; gpus: from now on. */
-static void count_gpus(struct run *run, uint32_t gpus)
-{
-  int64_t from = MAX(run->gpus_since, run->warmup), to = MIN(sim_now(run->sim), run->end);
-  if (to > from)
-    run->gpu_ns += (double)(to - from) * run->gpus;
-  run->gpus = gpus;
-  run->gpus_since = sim_now(run->sim);
-}
 
 static void take_sample(struct run *run)
 {
@@ -100,20 +138,13 @@ static void take_sample(struct run *run)
 /* --- events of the experiment
  * ---------------------------------------------------------------------------------------*/
 
-static uint32_t server_gpus(const struct run *run, uint32_t index)
-{
-  return run->setup->servers[index].gpus;
-}
-
 static void add_servers(struct run *run, const struct experiment_event *event)
 {
   for (uint32_t i = 0; i < event->number; i++)
-    if (event->member == MEMBER_MEMORY_SERVER) {
+    if (event->member == MEMBER_MEMORY_SERVER)
       sim_add_memory_server(run->sim, run->memory_servers++);
-    } else {
-      count_gpus(run, run->gpus + server_gpus(run, run->servers));
+    else
       sim_add_gpu_server(run->sim, run->servers++);
-    }
 }
 
 static void lose_server(struct run *run, const struct experiment_event *event)
@@ -121,8 +152,6 @@ static void lose_server(struct run *run, const struct experiment_event *event)
   gboolean memory = event->member == MEMBER_MEMORY_SERVER;
   if (event->number >= (memory ? run->memory_servers : run->servers))
     return; /* checked when the experiment was read; one that was not added yet cannot be lost */
-  if (!memory)
-    count_gpus(run, run->gpus - MIN(run->gpus, server_gpus(run, event->number)));
   if (event->kind == EVENT_REMOVE)
     sim_remove(run->sim, memory ? ACTOR_MEMORY_SERVER : ACTOR_GPU_SERVER, event->number);
   else if (memory)
@@ -162,16 +191,6 @@ static int64_t next_stop(const struct run *run)
   return stop;
 }
 
-/* The end of the window was passed without being known beforehand: the last arrival. */
-static void learn_end(struct run *run)
-{
-  if (run->end != TIME_NEVER || workload_span_ns(run->workload) < 0)
-    return;
-  run->end = MAX(run->warmup, workload_span_ns(run->workload));
-  sim_usage(run->sim, &run->at_end);
-  metrics_end(run->metrics, run->end);
-}
-
 static void at_stop(struct run *run)
 {
   int64_t now = sim_now(run->sim);
@@ -190,13 +209,24 @@ static void at_stop(struct run *run)
   }
 }
 
-/* Nothing more will come of the run: requests are answered, jobs are done. */
+/* Jobs are done, or no GPU is left for them and none will come. */
+static gboolean jobs_are_over(const struct run *run)
+{
+  const struct controller *controller = sim_controller(run->sim);
+  if (controller_jobs_seen(controller) < workload_jobs(run->workload))
+    return FALSE;
+  gboolean hope = sim_gpu_servers(run->sim) > 0;
+  for (uint32_t i = run->next_event; i < run->experiment->events && !hope; i++)
+    hope =
+        run->experiment->event[i].kind == EVENT_ADD && run->experiment->event[i].member == MEMBER_GPU_SERVER;
+  return controller_jobs_left(controller) == 0 || !hope;
+}
+
+/* Nothing more will come of the run. */
 static gboolean is_over(const struct run *run)
 {
-  return workload_error(run->workload) ||
-         (workload_finished(run->workload) && controller_jobs_left(sim_controller(run->sim)) == 0 &&
-          controller_jobs_seen(sim_controller(run->sim)) == workload_jobs(run->workload) &&
-          (run->end == TIME_NEVER || sim_now(run->sim) >= run->end));
+  return workload_error(run->workload) || (workload_finished(run->workload) && jobs_are_over(run) &&
+                                           (run->end == TIME_NEVER || sim_now(run->sim) >= run->end));
 }
 
 static gboolean simulate(struct run *run, struct progress *progress)
@@ -204,10 +234,8 @@ static gboolean simulate(struct run *run, struct progress *progress)
   while (!is_over(run)) {
     if (*run->outputs->interrupted)
       return FALSE;
-    gboolean whole = sim_run(run->sim, next_stop(run));
-    learn_end(run);
-    if (whole)
-      at_stop(run);
+    sim_run(run->sim, next_stop(run));
+    at_stop(run);
     progress_update(progress, sim_now(run->sim), workload_ended(run->workload));
   }
   return TRUE;
@@ -217,9 +245,8 @@ static void fill_figures(struct run *run, struct figures *f)
 {
   struct sim_usage now;
   sim_usage(run->sim, &now);
-  count_gpus(run, run->gpus);
   const struct sim_usage *a = &run->at_warmup, *b = &run->at_end;
-  double gpu_ns = run->gpu_ns > 0 ? run->gpu_ns : 1;
+  double gpu_ns = b->gpu_there_ns > a->gpu_there_ns ? b->gpu_there_ns - a->gpu_there_ns : 1;
   f->gpu_utilization = (b->gpu_any_ns - a->gpu_any_ns) / gpu_ns;
   f->gpu_inference = (b->gpu_inference_ns - a->gpu_inference_ns) / gpu_ns;
   f->gpu_training = (b->gpu_training_ns - a->gpu_training_ns) / gpu_ns;
@@ -250,6 +277,10 @@ static char *all_notices(const struct run *run)
   g_autoptr(GPtrArray) lines = workload_notices(run->workload);
   if (*run->setup->notices)
     g_ptr_array_insert(lines, 0, g_strdup(run->setup->notices));
+  uint64_t left = controller_jobs_left(sim_controller(run->sim));
+  if (left > 0)
+    g_ptr_array_add(lines, g_strdup_printf("%" G_GUINT64_FORMAT " training jobs were not finished%s", left,
+                                           sim_gpu_servers(run->sim) > 0 ? "" : ": no GPU server was left"));
   g_ptr_array_add(lines, NULL);
   return g_strjoinv("\n", (char **)lines->pdata);
 }
@@ -265,8 +296,6 @@ static void run_init(struct run *run)
   run->next_sample = run->sample;
   run->servers = config->servers_at_start;
   run->memory_servers = config->memory_servers_at_start;
-  for (uint32_t s = 0; s < run->servers; s++)
-    run->gpus += config->server[s].gpus;
   workload_on_finished(run->workload, on_finished, run);
 }
 
@@ -307,7 +336,7 @@ gboolean run_system(const struct setup *setup, const struct run_info *info, cons
   gboolean good = run.workload != NULL;
   if (good) {
     run_init(&run);
-    sim_set_client(run.sim, &workload_actor, run.workload);
+    sim_set_client(run.sim, &client, &run);
     if (outputs->timeline)
       timeline_begin_run(outputs->timeline, info->system, setup->catalog, setup->config.gpus);
     struct progress *progress =

@@ -48,10 +48,11 @@ struct cluster_view *cluster_view_new(const struct config *config)
   view->cached = g_new0(uint64_t, (size_t)models * view->server_words);
   view->coming = g_new0(uint64_t, (size_t)models * view->server_words);
   view->speed = g_new(double, config->hardware_count);
-  for (uint32_t hw = 0; hw < config->hardware_count; hw++)
-    view->speed[hw] = hardware_speedup(&config->hardware[hw], config_concurrency(config, hw));
-  view->concurrency = config_concurrency(config, 0);
-  view->hop_ns = ns_round(config->hardware[0].control_ns);
+  for (uint32_t hw = 0; hw < config->hardware_count; hw++) {
+    view->concurrency[hw] = config_concurrency(config, hw);
+    view->speed[hw] = hardware_speedup(&config->hardware[hw], view->concurrency[hw]);
+    view->hop_ns[hw] = ns_round(config->hardware[hw].control_ns);
+  }
   gpus_init(view);
   return view;
 }
@@ -280,7 +281,7 @@ void cluster_view_forecast(const struct cluster_view *view, uint32_t gpu, uint32
                            int64_t now, struct forecast *forecast)
 {
   double service = cluster_view_service_ns(view, gpu, model, service_ns);
-  int64_t arrives = now + view->hop_ns;
+  int64_t arrives = now + view->hop_ns[view->gpu[gpu].hw];
   int64_t start = max_i64(view->free_at[gpu], arrives);
   forecast->wait_ns = start - arrives;
   if (view->gpu[gpu].training)
@@ -337,7 +338,7 @@ void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, 
                        int64_t predicted, int64_t shift, int64_t now)
 {
   struct gpu_view *gv = &view->gpu[gpu];
-  int64_t ended = now - view->hop_ns;
+  int64_t ended = now - view->hop_ns[gv->hw];
   gv->outstanding--;
   gv->work_ns = gv->outstanding ? gv->work_ns - service_ns : 0;
   if (view->config->system->residence == RESIDENCE_PROCESS && tier_pins(gv->shadow, model) > 0)
@@ -349,7 +350,7 @@ void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, 
     view->free_at[gpu] = ended;
     return;
   }
-  if (view->concurrency > 1) { /* no chain to correct: what is left cannot take longer than alone */
+  if (view->concurrency[gv->hw] > 1) { /* no chain to correct: what is left cannot take longer than alone */
     view->free_at[gpu] = min_i64(view->free_at[gpu], now + ns_round(gv->work_ns / view->speed[gv->hw]));
     return;
   }

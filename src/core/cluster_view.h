@@ -53,10 +53,10 @@ struct cluster_view {
   uint64_t *coming;           /* [models * server_words] the server fetches it, by what was sent there */
   uint64_t *cached;           /* [models * server_words] in the host cache, as reported */
   uint32_t up_gpus;
-  uint32_t turn;        /* round robin */
-  uint32_t concurrency; /* requests that one GPU runs at once */
-  double *speed;        /* [hw] total speed at that concurrency */
-  int64_t hop_ns;       /* control latency */
+  uint32_t turn;                        /* round robin */
+  uint32_t concurrency[CATALOG_HW_MAX]; /* requests that one GPU of each kind runs at once */
+  double *speed;                        /* [hw] total speed at that concurrency */
+  int64_t hop_ns[CATALOG_HW_MAX];       /* control latency to a server of each kind */
 };
 
 /* What is weighed for one GPU. */

@@ -2,6 +2,8 @@
 #include "core/controller_internal.h"
 
 #define ATTEMPTS_MAX 4 /* dispatches of one request before it is given up */
+#define SERVICE_MAX_NS                                                                                       \
+  (1000000 * NS_PER_S) /* of a request, whatever its client says: sums stay far from overflow */
 
 /* --- slots and lists
  * ------------------------------------------------------------------------------------------------*/
@@ -30,7 +32,6 @@ static void slot_give(struct controller *c, uint32_t tag)
 {
   struct request_slot *r = &c->slot[tag];
   r->state = REQUEST_FREE;
-  r->generation++;
   r->next = c->free_slot;
   c->free_slot = tag;
 }
@@ -105,12 +106,48 @@ static void central_remove(struct controller *c, uint32_t tag)
   c->central_length--;
 }
 
+/* Requests that are not answered yet, in order of arrival: as all have the same time, the first of them is
+ * the next to be late. One timer stands for it. */
+static void late_arm(struct controller *c, int64_t delay_ns)
+{
+  c->late_armed = TRUE;
+  c->world->ops->timer(c->world, delay_ns, TIMER_TAG(TIMER_LATE, 0));
+}
+
+static void open_add(struct controller *c, uint32_t tag)
+{
+  struct request_slot *r = &c->slot[tag];
+  r->open_next = NO_INDEX;
+  r->open_previous = c->open.last;
+  if (c->open.last == NO_INDEX)
+    c->open.first = tag;
+  else
+    c->slot[c->open.last].open_next = tag;
+  c->open.last = tag;
+  if (!c->late_armed)
+    late_arm(c, c->config->timeout_ns);
+}
+
+static void open_remove(struct controller *c, uint32_t tag)
+{
+  const struct request_slot *r = &c->slot[tag];
+  if (r->open_previous == NO_INDEX)
+    c->open.first = r->open_next;
+  else
+    c->slot[r->open_previous].open_next = r->open_next;
+  if (r->open_next == NO_INDEX)
+    c->open.last = r->open_previous;
+  else
+    c->slot[r->open_next].open_previous = r->open_previous;
+}
+
 /* --- answers
  * --------------------------------------------------------------------------------------------------------*/
 
-static void answer(struct controller *c, const struct request_slot *r, enum outcome outcome, enum found found,
+static void answer(struct controller *c, uint32_t tag, enum outcome outcome, enum found found,
                    int64_t waited_ns, int64_t executed_ns)
 {
+  const struct request_slot *r = &c->slot[tag];
   gboolean sent = r->gpu != NO_INDEX;
   struct message m = {.type = MESSAGE_ANSWER,
                       .answer = {.id = r->id,
@@ -121,11 +158,13 @@ static void answer(struct controller *c, const struct request_slot *r, enum outc
                                  .waited_ns = waited_ns,
                                  .executed_ns = executed_ns}};
   world_send(c->world, ACTOR(ACTOR_CLIENT, 0), &m);
+  if (c->config->timeout_ns > 0)
+    open_remove(c, tag);
 }
 
 static void answer_failed(struct controller *c, uint32_t tag, enum outcome outcome)
 {
-  answer(c, &c->slot[tag], outcome, FOUND_RESIDENT, -1, -1);
+  answer(c, tag, outcome, FOUND_RESIDENT, -1, -1);
   slot_give(c, tag);
 }
 
@@ -164,7 +203,7 @@ static void send_to(struct controller *c, uint32_t tag, const struct choice *cho
   r->work_ns = cluster_view_service_ns(view, r->gpu, r->model, r->service_ns);
   r->shift = gpu->shift;
   r->predicted = cluster_view_dispatch(view, r->gpu, r->model, &choice->forecast, r->work_ns, r->dispatched);
-  c->queued += gpu->outstanding > view->concurrency;
+  c->queued += gpu->outstanding > view->concurrency[gpu->hw];
   gpu->saving |= gpu->training; /* it will stop by itself: inference goes first */
   outstanding_add(c, tag);
   const struct server_config *server = &c->config->server[gpu->server];
@@ -197,33 +236,24 @@ static void place(struct controller *c, uint32_t tag)
     central_add(c, tag);
 }
 
-static void late_add(struct controller *c, uint32_t tag)
-{
-  struct late_entry *entry = g_new(struct late_entry, 1);
-  *entry = (struct late_entry){.tag = tag, .generation = c->slot[tag].generation};
-  if (g_queue_is_empty(c->late))
-    c->world->ops->timer(c->world, c->config->timeout_ns, TIMER_TAG(TIMER_LATE, 0));
-  g_queue_push_tail(c->late, entry);
-}
-
 void controller_request(struct controller *c, const struct message_request *m)
 {
+  if (m->model >= catalog_models(c->config->catalog))
+    return; /* no model of this run */
   uint32_t tag = slot_take(c);
   struct request_slot *r = &c->slot[tag];
-  uint32_t generation = r->generation;
   *r = (struct request_slot){.id = m->id,
-                             .service_ns = m->service_ns,
+                             .service_ns = min_i64(m->service_ns, SERVICE_MAX_NS),
                              .arrived = world_now(c->world),
                              .model = m->model,
                              .slot = m->slot,
-                             .gpu = NO_INDEX,
-                             .generation = generation};
+                             .gpu = NO_INDEX};
+  if (c->config->timeout_ns > 0)
+    open_add(c, tag);
   if (c->config->max_queue > 0 && controller_queue(c) >= c->config->max_queue) {
     answer_failed(c, tag, OUTCOME_REJECTED);
     return;
   }
-  if (c->config->timeout_ns > 0)
-    late_add(c, tag);
   double proxy_ns = c->config->hardware[0].ray_proxy_ns;
   if (c->config->system->proxy && proxy_ns > 0) {
     r->state = REQUEST_PROXY;
@@ -248,7 +278,7 @@ static void unbook(struct controller *c, uint32_t tag)
 {
   struct request_slot *r = &c->slot[tag];
   struct gpu_view *gpu = &c->view->gpu[r->gpu];
-  c->queued -= gpu->outstanding > c->view->concurrency;
+  c->queued -= gpu->outstanding > c->view->concurrency[gpu->hw];
   outstanding_remove(c, tag);
   cluster_view_done(c->view, r->gpu, r->model, r->work_ns, r->predicted, r->shift, world_now(c->world));
 }
@@ -280,7 +310,7 @@ void controller_give_up_central(struct controller *c)
 
 void controller_done(struct controller *c, uint32_t server, const struct message_done *m)
 {
-  if (m->tag >= c->slots)
+  if (m->tag >= c->slots || m->outcome >= OUTCOME_COUNT || m->found >= FOUND_COUNT)
     return;
   struct request_slot *r = &c->slot[m->tag];
   gboolean current = (r->state == REQUEST_SENT || (r->state == REQUEST_ABANDONED && r->gpu != NO_INDEX)) &&
@@ -295,7 +325,7 @@ void controller_done(struct controller *c, uint32_t server, const struct message
     r->attempt++;
     place(c, m->tag);
   } else {
-    answer(c, r, (enum outcome)m->outcome, (enum found)m->found, m->waited_ns, m->executed_ns);
+    answer(c, m->tag, (enum outcome)m->outcome, (enum found)m->found, m->waited_ns, m->executed_ns);
     slot_give(c, m->tag);
   }
   if (c->central_length > 0)
@@ -309,7 +339,7 @@ void controller_done(struct controller *c, uint32_t server, const struct message
 static void give_up(struct controller *c, uint32_t tag)
 {
   struct request_slot *r = &c->slot[tag];
-  answer(c, r, OUTCOME_TIMED_OUT, FOUND_RESIDENT, -1, -1);
+  answer(c, tag, OUTCOME_TIMED_OUT, FOUND_RESIDENT, -1, -1);
   switch (r->state) {
   case REQUEST_CENTRAL:
     central_remove(c, tag);
@@ -333,19 +363,15 @@ static void give_up(struct controller *c, uint32_t tag)
 void controller_late(struct controller *c)
 {
   int64_t now = world_now(c->world);
-  struct late_entry *entry;
-  while ((entry = g_queue_peek_head(c->late))) {
-    struct request_slot *r = &c->slot[entry->tag];
-    gboolean open =
-        r->generation == entry->generation && r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED;
-    int64_t left = open ? r->arrived + c->config->timeout_ns - now : 0;
+  uint32_t tag;
+  c->late_armed = FALSE;
+  while ((tag = c->open.first) != NO_INDEX) {
+    int64_t left = c->slot[tag].arrived + c->config->timeout_ns - now;
     if (left > 0) {
-      c->world->ops->timer(c->world, left, TIMER_TAG(TIMER_LATE, 0));
+      late_arm(c, left);
       return;
     }
-    if (open)
-      give_up(c, entry->tag);
-    g_free(g_queue_pop_head(c->late));
+    give_up(c, tag);
   }
 }
 

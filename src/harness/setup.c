@@ -112,6 +112,38 @@ static gboolean check_gpu(const struct setup *setup, GError **error)
   return TRUE;
 }
 
+/* A trainer's state lies beside the models; where it never gives way (MPS), beside any one of them for ever.
+ */
+static gboolean check_training(const struct setup *setup, GError **error)
+{
+  const struct config *config = &setup->config;
+  gboolean beside = config->system->sharing == SHARING_PROCESS;
+  if (config->train_profile == NO_INDEX || config->system->residence == RESIDENCE_EVERYWHERE)
+    return TRUE;
+  for (uint32_t hw = 0; hw < config->hardware_count; hw++) {
+    uint64_t has = config_gpu_bytes(config, hw), model = 0;
+    for (uint32_t m = 0; beside && m < catalog_models(config->catalog); m++)
+      model = MAX(model, config_entry_bytes(config, hw, m));
+    g_autofree char *what =
+        g_strdup_printf("training.state_gb%s in GPU memory of %s", beside ? " and the largest process" : "",
+                        config->hardware[hw].name);
+    double needs = (double)config->train_state_bytes + (double)model;
+    if (needs > (double)has)
+      return refuse(setup, error, what, needs, (double)has);
+  }
+  return TRUE;
+}
+
+/* The largest host cache that there will be. */
+static uint64_t most_cache(const struct experiment *e)
+{
+  double most = (double)e->host_cache_bytes;
+  for (uint32_t i = 0; i < e->events; i++)
+    if (e->event[i].kind == EVENT_SET && g_str_has_suffix(e->event[i].key, ".host_cache_gb"))
+      most = MAX(most, e->event[i].value * BYTES_PER_GB);
+  return (uint64_t)(most + 0.5);
+}
+
 static gboolean check_host(const struct setup *setup, GError **error)
 {
   const struct config *config = &setup->config;
@@ -121,7 +153,7 @@ static gboolean check_host(const struct setup *setup, GError **error)
     if (config->system->residence == RESIDENCE_HOST)
       needs = all_models(config->catalog);
     else if (config->system->residence == RESIDENCE_POOL || config->system->residence == RESIDENCE_SSD)
-      needs = config->host_cache_bytes + config->server[s].gpus * config->staging_bytes;
+      needs = most_cache(setup->experiment) + config->server[s].gpus * config->staging_bytes;
     if (needs > hw->host_memory_bytes)
       return refuse(setup, error, "host memory of a GPU server", (double)needs,
                     (double)hw->host_memory_bytes);
@@ -222,7 +254,8 @@ static gboolean check(const struct setup *setup, uint32_t capabilities, GError *
   if (catalog_models(setup->catalog) == 0)
     return input_error(error, setup->experiment->path, 0, "expected a model in [models], found none");
   return check_needs(setup, capabilities, error) && check_gpu(setup, error) && check_host(setup, error) &&
-         check_pool(setup, error) && check_ssd(setup, error) && check_staging(setup, error);
+         check_pool(setup, error) && check_ssd(setup, error) && check_staging(setup, error) &&
+         check_training(setup, error);
 }
 
 /* --- what stands under the table

@@ -19,6 +19,7 @@ struct trace_row {
   int64_t service_ns;  /* requests: as traced */
   double gpus;         /* jobs: num_gpu (fractions where the layout has them) */
   int64_t duration_ns; /* jobs: run time at that number of GPUs */
+  unsigned line;       /* of the file; 0: the row was not read from one line */
 };
 
 struct trace_options {

@@ -97,6 +97,7 @@ int trace_csv_next(struct trace_source *base, struct trace_row *row, GError **er
   int got;
   while ((got = csv_next(source->csv, error)) > 0) {
     got = source->layout.fill(source, row, error);
+    row->line = csv_line(source->csv);
     if (got != TRACE_SKIP)
       return got;
   }
