@@ -32,7 +32,7 @@ struct client_run {
   int64_t start, warmup, end; /* start: clock; the others from there */
   int64_t sample, next_sample, deadline;
   uint32_t next_event;
-  gboolean asked_warmup, asked_end, whole;
+  gboolean asked_warmup, asked_end, told_end, whole;
   uint64_t jobs_left, jobs_seen;
   struct usage at_warmup, at_end, at_sample, now;
   int64_t sampled_at;
@@ -156,7 +156,7 @@ static void meter_came(struct client *c, const struct run_meter *meter, gboolean
   if (purpose == METER_WARMUP)
     run->at_warmup = run->now;
   else if (purpose == METER_END)
-    run->at_end = run->now;
+    run->at_end = run->now, run->told_end = TRUE;
   else
     take_sample(c, g_array_index(run->asked_at, int64_t, index));
 }

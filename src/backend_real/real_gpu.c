@@ -40,8 +40,6 @@ static uint32_t lane_append(GArray *lanes, uint32_t number, uint32_t index)
   return before;
 }
 
-static void part_over(struct real_world *rw, struct op *op);
-
 /* --- cutting
  * --------------------------------------------------------------------------------------------------------*/
 
@@ -56,69 +54,52 @@ static struct device_piece copy_piece(const struct copy_op *copy, uint64_t at)
   return (struct device_piece){.host = host, .device = device, .bytes = device_piece};
 }
 
-/* Issues from `at` on; returns how far it came. */
-static uint64_t issue_copy_part(struct real_world *rw, struct copy_op *copy, uint64_t at, uint64_t after)
-{
-  struct device_copy part = {.gpu = copy->spec.gpu,
-                             .to_host = copy->spec.to_host,
-                             .after = after,
-                             .tag = (uint64_t)(uintptr_t)&copy->op};
-  while (at < copy->spec.bytes && part.pieces < DEVICE_PIECES) {
-    part.piece[part.pieces] = copy_piece(copy, at);
-    at += part.piece[part.pieces++].bytes;
-  }
-  g_atomic_int_inc(&copy->parts);
-  copy->token = rw->device_ops->copy(rw->device, &part);
-  return at;
-}
-
-/* One part more than there are keeps it from ending while it is being issued. */
 static void issue_copy(struct real_world *rw, struct copy_op *copy)
 {
   const struct copy_op *after = (const struct copy_op *)op_find(rw, copy->spec.after, OP_COPY);
-  uint64_t at = 0, before = after ? after->token : 0;
+  uint64_t at = 0;
   copy->state = COPY_ISSUED;
-  copy->parts = 1;
-  do
-    at = issue_copy_part(rw, copy, at, before);
-  while (at < copy->spec.bytes);
-  part_over(rw, &copy->op);
+  do {
+    struct device_copy part = {
+        .gpu = copy->spec.gpu, .to_host = copy->spec.to_host, .after = after ? after->token : 0};
+    while (at < copy->spec.bytes && part.pieces < DEVICE_PIECES) {
+      part.piece[part.pieces] = copy_piece(copy, at);
+      at += part.piece[part.pieces++].bytes;
+    }
+    part.tag = at < copy->spec.bytes ? 0 : (uint64_t)(uintptr_t)&copy->op;
+    copy->token = rw->device_ops->copy(rw->device, &part);
+  } while (at < copy->spec.bytes);
 }
 
-static uint64_t issue_compute_part(struct real_world *rw, struct compute_op *compute, uint64_t at,
-                                   uint64_t after)
+/* Training shares no stream with requests. */
+static uint32_t device_stream(const struct compute_spec *spec)
 {
-  const struct compute_spec *spec = &compute->spec;
-  uint64_t from = at, bytes = compute->device.count > 0 ? spec->bytes : 0;
-  struct device_compute part = {.gpu = spec->gpu,
-                                .stream = spec->stream,
-                                .after = after,
-                                .stop = spec->steps > 0 ? &compute->stop : NULL,
-                                .tag = (uint64_t)(uintptr_t)&compute->op};
-  while (at < bytes && part.pieces < DEVICE_PIECES) {
-    struct device_range *piece = &part.piece[part.pieces++];
-    piece->offset = spec->offset + at;
-    piece->device = ranges_piece(&compute->device, piece->offset, bytes - at, &piece->bytes);
-    at += piece->bytes;
-  }
-  if (part.pieces > 0)
-    part.checksum = images_checksum(rw->images, spec->model, spec->offset + from, at - from);
-  if (at >= bytes)
-    part.compute_ns = (int64_t)(spec->compute_ns * (double)MAX(1, spec->steps) + 0.5);
-  g_atomic_int_inc(&compute->parts);
-  rw->device_ops->compute(rw->device, &part);
-  return at;
+  return MIN(spec->stream, DEVICE_STREAMS - 1);
 }
 
 static void issue_compute(struct real_world *rw, struct compute_op *compute)
 {
   const struct copy_op *after = (const struct copy_op *)op_find(rw, compute->spec.after, OP_COPY);
-  uint64_t at = 0, token = after ? after->token : 0;
-  compute->parts = 1;
-  do
-    at = issue_compute_part(rw, compute, at, token);
-  while (compute->device.count > 0 && at < compute->spec.bytes);
-  part_over(rw, &compute->op);
+  const struct compute_spec *spec = &compute->spec;
+  uint64_t at = 0, bytes = compute->device.count > 0 ? spec->bytes : 0;
+  do {
+    struct device_compute part = {
+        .gpu = spec->gpu, .stream = device_stream(spec), .after = after ? after->token : 0};
+    while (at < bytes && part.pieces < DEVICE_PIECES) {
+      struct device_range *piece = &part.piece[part.pieces++];
+      piece->offset = spec->offset + at;
+      piece->device = ranges_piece(&compute->device, piece->offset, bytes - at, &piece->bytes);
+      at += piece->bytes;
+    }
+    part.more = at < bytes;
+    if (!part.more) {
+      part.checksum = bytes > 0 ? images_checksum(rw->images, spec->model, spec->offset, bytes) : 0;
+      part.compute_ns = (int64_t)(spec->compute_ns * (double)MAX(1, spec->steps) + 0.5);
+      part.stop = spec->steps > 0 ? &compute->stop : NULL;
+      part.tag = (uint64_t)(uintptr_t)&compute->op;
+    }
+    rw->device_ops->compute(rw->device, &part);
+  } while (at < bytes);
 }
 
 /* --- what can go on the device
@@ -282,33 +263,25 @@ static void computed(struct note *note)
   op_end(rw, &compute->op, compute->failed ? OP_FAILED : compute->stopped ? OP_CANCELLED : OP_DONE, 0, steps);
 }
 
-/* On any thread. */
-static void part_over(struct real_world *rw, struct op *op)
-{
-  gboolean copy = op->kind == OP_COPY;
-  struct copy_op *as_copy = (struct copy_op *)op;
-  struct compute_op *as_compute = (struct compute_op *)op;
-  if (g_atomic_int_dec_and_test(copy ? &as_copy->parts : &as_compute->parts))
-    note_post(rw->is.loop, copy ? &as_copy->note : &as_compute->note);
-}
-
 void real_gpu_ended(void *context, uint64_t tag, enum device_status status, int64_t start, int64_t end)
 {
+  struct real_world *rw = context;
   struct op *op = (struct op *)(uintptr_t)tag;
   if (op->kind == OP_COPY) {
     struct copy_op *copy = (struct copy_op *)op;
-    copy->failed |= status != DEVICE_DONE;
-    copy->start = copy->start ? copy->start : start;
+    copy->failed = status != DEVICE_DONE;
+    copy->start = start;
     copy->end = end;
+    note_post(rw->is.loop, &copy->note);
   } else {
     struct compute_op *compute = (struct compute_op *)op;
-    compute->failed |= status == DEVICE_FAILED || status == DEVICE_WRONG_BYTES;
-    compute->wrong |= status == DEVICE_WRONG_BYTES;
-    compute->stopped |= status == DEVICE_STOPPED;
-    compute->start = compute->start ? compute->start : start;
+    compute->failed = status == DEVICE_FAILED || status == DEVICE_WRONG_BYTES;
+    compute->wrong = status == DEVICE_WRONG_BYTES;
+    compute->stopped = status == DEVICE_STOPPED;
+    compute->start = start;
     compute->end = end;
+    note_post(rw->is.loop, &compute->note);
   }
-  part_over(context, op);
 }
 
 /* --- begin and cancel

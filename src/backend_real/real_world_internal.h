@@ -58,7 +58,6 @@ struct copy_op {
   uint64_t token;     /* of the last part, once issued */
   uint32_t lane_next; /* the next of the lane */
   op_id fetch;        /* whose group it takes, 0 = none */
-  gint parts;         /* under way on the device */
   gboolean failed;    /* on the device, or what it waited for did */
   int64_t start, end;
 };
@@ -72,7 +71,6 @@ struct compute_op {
   gboolean failed, wrong, stopped;
   volatile gboolean stop;
   uint32_t stream_next;
-  gint parts;
   int64_t asked, start, end;
 };
 
