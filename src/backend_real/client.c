@@ -32,6 +32,8 @@ struct client_run {
   int64_t start, warmup, end; /* start: clock; the others from there */
   int64_t sample, next_sample, deadline;
   uint32_t next_event;
+  uint32_t wanted; /* bits of enum meter_purpose, not yet asked */
+  gboolean asking;
   gboolean asked_warmup, asked_end, told_end, whole;
   uint64_t jobs_left, jobs_seen;
   struct usage at_warmup, at_end, at_sample, now;
@@ -107,12 +109,25 @@ static void count_gpus(struct client *c, uint32_t gpus)
   run->gpus_since = now;
 }
 
+/* One question at a time: the controller sums up the answers to one. */
+static void ask_next(struct client *c)
+{
+  struct client_run *run = c->run;
+  if (run->asking || run->wanted == 0)
+    return;
+  uint32_t purpose = (uint32_t)__builtin_ctz(run->wanted);
+  uint32_t number = run->asked_at->len << 2 | purpose;
+  int64_t now = run_now(c);
+  run->wanted &= ~(1U << purpose);
+  run->asking = TRUE;
+  g_array_append_val(run->asked_at, now);
+  frame_send(c, FRAME_METER, run_numbers_pack(run->number, number));
+}
+
 static void ask(struct client *c, enum meter_purpose purpose)
 {
-  int64_t now = run_now(c);
-  uint32_t number = c->run->asked_at->len << 2 | (uint32_t)purpose;
-  g_array_append_val(c->run->asked_at, now);
-  frame_send(c, FRAME_METER, run_numbers_pack(c->run->number, number));
+  c->run->wanted |= 1U << purpose;
+  ask_next(c);
 }
 
 static void take_sample(struct client *c, int64_t time)
@@ -151,14 +166,16 @@ static void meter_came(struct client *c, const struct run_meter *meter, gboolean
     take_sample(c, run_now(c));
     return;
   }
-  if (index >= run->asked_at->len)
+  if (!run->asking || index + 1 != run->asked_at->len)
     return;
   if (purpose == METER_WARMUP)
     run->at_warmup = run->now;
   else if (purpose == METER_END)
     run->at_end = run->now, run->told_end = TRUE;
-  else
+  else if (purpose == METER_SAMPLE)
     take_sample(c, g_array_index(run->asked_at, int64_t, index));
+  run->asking = FALSE;
+  ask_next(c);
 }
 
 /* --- events
@@ -210,9 +227,9 @@ static gboolean events_can_be(const struct client_run *run, GError **error)
 static gboolean is_over(const struct client *c)
 {
   const struct client_run *run = c->run;
-  return workload_error(run->workload) || (workload_finished(run->workload) && run->jobs_left == 0 &&
-                                           run->jobs_seen >= workload_jobs(run->workload) &&
-                                           (run->end == TIME_NEVER || run_now(c) >= run->end));
+  return workload_error(run->workload) ||
+         (run->told_end && workload_finished(run->workload) && run->jobs_left == 0 &&
+          run->jobs_seen >= workload_jobs(run->workload));
 }
 
 static void run_end(struct client *c)
