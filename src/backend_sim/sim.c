@@ -232,8 +232,11 @@ event_id sim_at(struct sim *sim, double exact_ns, enum sim_event event, uint64_t
   return event_queue_add(sim->queue, max_i64(ns_round(exact_ns), sim->now), event, payload);
 }
 
-void sim_complete(struct port *port, const struct completion *completion)
+void sim_complete(struct port *port, op_id op, const struct completion *completion)
 {
+  const struct sim_watch *watch = port->sim->options.watch;
+  if (watch)
+    watch->ended(watch->context, port->id, op, completion);
   if (port->up)
     port->ops->completion(port->actor, completion);
 }

@@ -14,6 +14,20 @@
 
 struct sim;
 
+/* Hears what actors ask of the world, and the end of every operation before its actor does: for tests of the
+ * places that they name. */
+struct sim_watch {
+  void *context;
+  void (*fetch)(void *context, actor_id actor, op_id op, const struct fetch_spec *spec);
+  void (*copy)(void *context, actor_id actor, op_id op, const struct copy_spec *spec);
+  void (*compute)(void *context, actor_id actor, op_id op, const struct compute_spec *spec);
+  void (*ended)(void *context, actor_id actor, op_id op, const struct completion *completion);
+  void (*fill)(void *context, actor_id actor, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
+               const struct ranges *place);
+  void (*serve)(void *context, actor_id actor, uint32_t model, uint64_t offset, uint64_t bytes,
+                const struct ranges *place);
+};
+
 struct sim_options {
   /* Added to every actor's clock (times actor-dependent small primes): results must not depend on it. 0 =
    * none. */
@@ -21,6 +35,7 @@ struct sim_options {
   /* Receives every record; NULL = nobody listens. record.time_ns and gpu numbers are global. */
   void (*record)(void *context, const struct record *record);
   void *record_context;
+  const struct sim_watch *watch; /* NULL = nobody watches */
 };
 
 /* config must outlive it. The controller and the servers that are there at the start exist; nothing has run.

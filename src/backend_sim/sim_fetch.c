@@ -397,12 +397,13 @@ static void fetch_end(struct sim *sim, struct sim_fetch *f)
 {
   struct completion completion = {.tag = f->tag, .status = f->status, .bytes = f->bytes};
   struct port *port = f->port;
+  op_id op = OP(SIM_FETCH, f->generation, f->self);
   if (f->status == OP_DONE) {
     completion.bytes = stop_streams(sim, f);
     sim->net_bytes += f->remote ? completion.bytes : 0;
   }
   fetch_give(sim, f);
-  sim_complete(port, &completion);
+  sim_complete(port, op, &completion);
 }
 
 void sim_fetch_event(struct sim *sim, enum sim_event event, uint32_t index)

@@ -200,7 +200,7 @@ struct sim_copy *sim_copy_by_id(struct sim *sim, op_id op);
 struct sim_compute *sim_compute_by_id(struct sim *sim, op_id op);
 
 /* sim.c */
-void sim_complete(struct port *port, const struct completion *completion);
+void sim_complete(struct port *port, op_id op, const struct completion *completion);
 struct port *sim_port(struct sim *sim, actor_id id);
 void sim_emit(struct port *port, struct record record);
 struct sim_gpu *sim_gpu_of(struct port *port, uint32_t local);

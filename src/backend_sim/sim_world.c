@@ -73,19 +73,36 @@ static void world_send_sim(struct world *world, actor_id to, const struct messag
                     .message = *message};
 }
 
+static const struct sim_watch *watch_of(const struct port *port)
+{
+  return port->sim->options.watch;
+}
+
 static op_id world_fetch(struct world *world, const struct fetch_spec *spec)
 {
-  return sim_fetch_begin(port_of(world), spec);
+  struct port *port = port_of(world);
+  op_id op = sim_fetch_begin(port, spec);
+  if (watch_of(port))
+    watch_of(port)->fetch(watch_of(port)->context, port->id, op, spec);
+  return op;
 }
 
 static op_id world_copy(struct world *world, const struct copy_spec *spec)
 {
-  return sim_copy_begin(port_of(world), spec);
+  struct port *port = port_of(world);
+  op_id op = sim_copy_begin(port, spec);
+  if (watch_of(port))
+    watch_of(port)->copy(watch_of(port)->context, port->id, op, spec);
+  return op;
 }
 
 static op_id world_compute(struct world *world, const struct compute_spec *spec)
 {
-  return sim_compute_begin(port_of(world), spec);
+  struct port *port = port_of(world);
+  op_id op = sim_compute_begin(port, spec);
+  if (watch_of(port))
+    watch_of(port)->compute(watch_of(port)->context, port->id, op, spec);
+  return op;
 }
 
 static void world_cancel(struct world *world, op_id op)
@@ -99,17 +116,21 @@ static void world_cancel(struct world *world, op_id op)
     sim_compute_cancel(sim, compute);
 }
 
-/* Bytes have no contents here. */
+/* Bytes have no contents here: only a watch hears of places. */
 static void world_fill(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
                        const struct ranges *place)
 {
-  (void)world, (void)model, (void)offset, (void)bytes, (void)gpu, (void)place;
+  struct port *port = port_of(world);
+  if (watch_of(port))
+    watch_of(port)->fill(watch_of(port)->context, port->id, model, offset, bytes, gpu, place);
 }
 
 static void world_serve(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes,
                         const struct ranges *place)
 {
-  (void)world, (void)model, (void)offset, (void)bytes, (void)place;
+  struct port *port = port_of(world);
+  if (watch_of(port))
+    watch_of(port)->serve(watch_of(port)->context, port->id, model, offset, bytes, place);
 }
 
 static void world_record(struct world *world, const struct record *record)

@@ -226,7 +226,8 @@ static void abort_loads(struct gpu_server *s, uint32_t fetch)
     }
 }
 
-/* Loads of the fetch that lack groups; FALSE while one of them still has operations under way. */
+/* Loads of the fetch that lack groups; FALSE while any load still has operations under way: what it reads may
+ * be fetched anew. */
 static gboolean broken_loads(struct gpu_server *s, uint32_t fetch, uint32_t *first, uint32_t *gpu,
                              uint64_t *request)
 {
@@ -235,10 +236,12 @@ static gboolean broken_loads(struct gpu_server *s, uint32_t fetch, uint32_t *fir
   for (uint32_t g = 0; g < s->gpus; g++)
     for (uint32_t i = s->gpu[g].loads_first; i != NO_INDEX; i = load_at(s, i)->next) {
       const struct load *load = load_at(s, i);
-      if (load->fetch != fetch || !load->broken)
+      if (load->fetch != fetch)
         continue;
       if (load->copies > 0)
         return FALSE;
+      if (!load->broken)
+        continue;
       any = TRUE;
       *first = MIN(*first, load->uploaded);
       *gpu = g;

@@ -118,6 +118,15 @@ static void record_loaded(struct gpu_server *s, const struct load *load)
                                    .b = now - load->started});
 }
 
+/* A load of the fetch is over; others, which broke, may have waited for that. */
+static void fetch_unused(struct gpu_server *s, struct fetch *fetch)
+{
+  gboolean others = fetch->users > 1;
+  fetch_release(s, fetch);
+  if (others && !fetch->arrived)
+    fetch_mend(s, fetch);
+}
+
 void load_finish(struct gpu_server *s, struct load *load)
 {
   struct gpu *gpu = &s->gpu[load->gpu];
@@ -132,7 +141,7 @@ void load_finish(struct gpu_server *s, struct load *load)
     record_loaded(s, load);
   load_unlink(s, load);
   if (fetch != NO_INDEX)
-    fetch_release(s, fetch_at(s, fetch));
+    fetch_unused(s, fetch_at(s, fetch));
   gpu_loaded(s, gpu, model);
 }
 

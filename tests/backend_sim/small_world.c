@@ -153,23 +153,31 @@ static const struct actor_ops client_ops = {.start = client_start,
 /* --- the run
  * --------------------------------------------------------------------------------------------------------*/
 
-void small_world_start(struct small_world *w)
+void small_world_plan(struct small_world *w)
 {
   struct config *config = &w->config;
   config->catalog = w->catalog;
   for (uint32_t m = 0; m < catalog_models(w->catalog); m++)
     w->popular[m] = m;
   config->popular = w->popular;
-  for (uint32_t s = 0; s < w->servers; s++)
+  for (uint32_t s = 0; s < w->servers + w->servers_later; s++)
     w->server[s] = (struct server_config){.gpus = w->gpus_per_server, .first_gpu = s * w->gpus_per_server};
   config->server = w->server;
-  config->servers = config->servers_at_start = w->servers;
-  config->gpus = w->servers * w->gpus_per_server;
-  config->memory_servers = config->memory_servers_at_start = w->memory_servers;
+  config->servers_at_start = w->servers;
+  config->servers = w->servers + w->servers_later;
+  config->gpus = config->servers * w->gpus_per_server;
+  config->memory_servers_at_start = w->memory_servers;
+  config->memory_servers = w->memory_servers + w->memory_servers_later;
   w->plans = load_plans_new(w->catalog, config->hardware, &config->memory_hardware, w->memory_servers,
                             config->sharding, config->sequential, &w->grouping);
   config->plans = w->plans;
-  w->sim = sim_new(config, &w->options);
+}
+
+void small_world_start(struct small_world *w)
+{
+  if (!w->plans)
+    small_world_plan(w);
+  w->sim = sim_new(&w->config, &w->options);
   w->client = sim_client_world(w->sim);
   sim_set_client(w->sim, &client_ops, w);
   sim_start(w->sim);
