@@ -34,13 +34,20 @@ enum {
 /* --- endpoints
  * ---------------------------------------------------------------------------------------------------*/
 
+/* ZeroMQ itself takes any number, modulo 2^16. */
+static gboolean is_port(const char *text)
+{
+  guint64 port;
+  return strcmp(text, "*") == 0 || g_ascii_string_to_unsigned(text, 10, 0, UINT16_MAX, &port, NULL);
+}
+
 /* The host of tcp://HOST:PORT without brackets; NULL = none. */
 static char *tcp_host(const char *endpoint)
 {
   if (!g_str_has_prefix(endpoint, "tcp://"))
     return NULL;
   const char *host = endpoint + strlen("tcp://"), *colon = strrchr(host, ':');
-  if (!colon || colon == host || colon[1] == '\0')
+  if (!colon || colon == host || !is_port(colon + 1))
     return NULL;
   if (*host == '[' && colon[-1] == ']')
     return g_strndup(host + 1, (gsize)(colon - host - 2));

@@ -132,7 +132,11 @@ struct lab *lab_new(gboolean encrypted)
   g_autoptr(GError) error = NULL;
   lab->logged = g_string_new(NULL);
   logged = lab->logged;
-  g_log_set_writer_func(write_log, NULL, NULL);
+  static gsize writer_is_set; /* GLib allows it once a process */
+  if (g_once_init_enter(&writer_is_set)) {
+    g_log_set_writer_func(write_log, NULL, NULL);
+    g_once_init_leave(&writer_is_set, 1);
+  }
   lab->loop = loop_new();
   lab->log = g_string_new(NULL);
   lab->encrypted = encrypted;
@@ -192,11 +196,17 @@ struct key_pair lab_keys(struct lab *lab, const char *name)
 void lab_link(struct lab *lab, int number, enum actor_kind role, uint32_t index, uint32_t epoch,
               const struct key_pair *keys)
 {
+  lab_link_to(lab, number, hub_endpoint(lab->hub), role, index, epoch, keys);
+}
+
+void lab_link_to(struct lab *lab, int number, const char *endpoint, enum actor_kind role, uint32_t index,
+                 uint32_t epoch, const struct key_pair *keys)
+{
   g_autoptr(GError) error = NULL;
   struct message_limits limits;
   const struct hello hello = {
       .role = role, .index = index, .epoch = epoch, .address = "127.0.0.1:4000", .version = "test"};
-  const struct link_config config = {.endpoint = hub_endpoint(lab->hub),
+  const struct link_config config = {.endpoint = endpoint,
                                      .keys = keys,
                                      .server_key = lab->hub_keys.public_key,
                                      .connect_timeout_ns = 10 * NS_PER_S};
@@ -252,7 +262,10 @@ static gboolean text_is_there(struct lab *lab)
 static void tick(void *context, uint64_t tag)
 {
   struct lab *lab = context;
-  if (strstr(awaited_log->str, awaited_text) == NULL)
+  g_mutex_lock(&log_lock);
+  gboolean there = text_is_there(lab);
+  g_mutex_unlock(&log_lock);
+  if (!there)
     loop_timer(lab->loop, loop_now(lab->loop) + 5 * NS_PER_MS, tick, lab, tag);
 }
 
@@ -263,6 +276,13 @@ void lab_await(struct lab *lab, const GString *log, const char *text)
   if (log == lab->logged)
     tick(lab, 0);
   lab_await_that(lab, text_is_there);
+}
+
+void lab_clear_logged(struct lab *lab)
+{
+  g_mutex_lock(&log_lock);
+  g_string_truncate(lab->logged, 0);
+  g_mutex_unlock(&log_lock);
 }
 
 void lab_run_ns(struct lab *lab, int64_t ns)

@@ -41,10 +41,14 @@ struct key_pair lab_keys(struct lab *lab, const char *name);
 /* Links place (role, index) with epoch, under these keys (NULL: none). */
 void lab_link(struct lab *lab, int number, enum actor_kind role, uint32_t index, uint32_t epoch,
               const struct key_pair *keys);
+/* The same to a hub that is not the lab's. */
+void lab_link_to(struct lab *lab, int number, const char *endpoint, enum actor_kind role, uint32_t index,
+                 uint32_t epoch, const struct key_pair *keys);
 /* Runs the loop until `log` holds the text; fails the test after some seconds. */
 void lab_await(struct lab *lab, const GString *log, const char *text);
 /* The same for a condition. */
 void lab_await_that(struct lab *lab, gboolean (*until)(struct lab *lab));
+void lab_clear_logged(struct lab *lab);
 void lab_run_ns(struct lab *lab, int64_t ns);
 
 #define lab_check(log, text)                                                                                 \
