@@ -24,8 +24,11 @@ static void gpus_init(struct cluster_view *view)
   for (uint32_t s = 0; s < config->servers; s++)
     for (uint32_t g = 0; g < config->server[s].gpus; g++) {
       uint32_t gpu = config->server[s].first_gpu + g;
-      view->gpu[gpu] =
-          (struct gpu_view){.server = s, .hw = config->server[s].hw, .first = NO_INDEX, .last = NO_INDEX};
+      view->gpu[gpu] = (struct gpu_view){.server = s,
+                                         .hw = config->server[s].hw,
+                                         .first = NO_INDEX,
+                                         .last = NO_INDEX,
+                                         .last_dispatch = INT64_MIN};
       view->free_at[gpu] = TIME_NEVER;
       if (config->system->residence != RESIDENCE_EVERYWHERE)
         view->gpu[gpu].shadow = shadow_new(view, gpu);
@@ -360,7 +363,7 @@ void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, 
 }
 
 void cluster_view_model_state(struct cluster_view *view, uint32_t server,
-                              const struct message_model_state *state, gboolean wanted)
+                              const struct message_model_state *state, gboolean wanted, int64_t now)
 {
   if (state->state != TIER_FILLING) /* a fetch has ended, or was in vain */
     bit_set(view->coming + (size_t)state->model * view->server_words, server, FALSE);
@@ -379,7 +382,7 @@ void cluster_view_model_state(struct cluster_view *view, uint32_t server,
     bit_set(view_holds(view, state->model), gpu, FALSE);
   } else if (state->state == TIER_READY && !held && gv->outstanding == 0 &&
              tier_reserve(gv->shadow, state->model, config_entry_bytes(view->config, gv->hw, state->model), 0,
-                          0)) {
+                          now)) {
     tier_ready(gv->shadow, state->model);
     bit_set(view_holds(view, state->model), gpu, TRUE);
   }

@@ -66,7 +66,7 @@ static void controller_model_state(struct controller *c, uint32_t server, const 
     for (uint32_t tag = c->view->gpu[gpu].first; tag != NO_INDEX && !wanted; tag = c->slot[tag].next)
       wanted = c->slot[tag].model == m->model;
   }
-  cluster_view_model_state(c->view, server, m, wanted);
+  cluster_view_model_state(c->view, server, m, wanted, world_now(c->world));
 }
 
 /* What only a GPU server may say. */
