@@ -248,6 +248,14 @@ int csv_column(const struct csv *csv, const char *name)
   return -1;
 }
 
+unsigned csv_columns_named(const struct csv *csv, const char *name)
+{
+  unsigned count = 0;
+  for (unsigned i = 0; i < csv->columns; i++)
+    count += strcmp(csv->header[i], name) == 0;
+  return count;
+}
+
 char *csv_header_text(const struct csv *csv)
 {
   g_autofree char *joined = g_strjoinv(",", csv->header);

@@ -81,11 +81,17 @@ static uint64_t largest_model(const struct catalog *catalog)
   return bytes;
 }
 
+/* A million models of a petabyte are more than 64 bits count. */
+static uint64_t add_bytes(uint64_t a, uint64_t b)
+{
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 static uint64_t all_models(const struct catalog *catalog)
 {
   uint64_t bytes = 0;
   for (uint32_t m = 0; m < catalog_models(catalog); m++)
-    bytes += catalog_bytes(catalog, m);
+    bytes = add_bytes(bytes, catalog_bytes(catalog, m));
   return bytes;
 }
 
@@ -180,7 +186,7 @@ static gboolean check_pool(const struct setup *setup, GError **error)
   for (uint32_t i = 0; i < n; i++) {
     uint64_t bytes = 0;
     for (uint32_t m = 0; m < catalog_models(config->catalog); m++)
-      bytes += pool_plan_bytes(plan, config->catalog, m, i, config->replicas);
+      bytes = add_bytes(bytes, pool_plan_bytes(plan, config->catalog, m, i, config->replicas));
     most = MAX(most, bytes);
   }
   pool_plan_free(plan);
@@ -198,7 +204,7 @@ static gboolean check_ssd(const struct setup *setup, GError **error)
     for (uint32_t m = 0; m < catalog_models(config->catalog); m++)
       if ((s + config->servers_at_start - m % config->servers_at_start) % config->servers_at_start <
           config->ssd_copies)
-        bytes += catalog_bytes(config->catalog, m);
+        bytes = add_bytes(bytes, catalog_bytes(config->catalog, m));
     uint64_t has = config_server_hardware(config, s)->ssd_bytes;
     if (bytes > has)
       return refuse(setup, error, "SSD of a GPU server", (double)bytes, (double)has);
