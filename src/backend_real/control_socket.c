@@ -20,10 +20,12 @@ enum {
   LINGER_MS = 500,
   RECONNECT_MS = 50,
   RECONNECT_MAX_MS = 500,
-  /* Our own window ends sooner; this is for peers that lie about what they read. Sending: with signs of life.
-   */
+  /* Our own windows end sooner; these are for peers that lie about what they read, and leave room for signs
+   * of life. One that is full would stop heartbeats too. A link trusts its hub, which goes on with signs of
+   * life while the link's process is busy with something long. */
   SEND_FRAMES = 4 * WINDOW_FRAMES,
-  RECEIVE_FRAMES = WINDOW_FRAMES,
+  HUB_RECEIVE_FRAMES = 2 * WINDOW_FRAMES,
+  LINK_RECEIVE_FRAMES = 16384,
 };
 
 #define MONITOR_ENDPOINT "inproc://control.monitor"
@@ -86,7 +88,8 @@ static gboolean set_options(void *socket, gboolean hub, const char *endpoint)
 {
   int64_t message_max = FRAME_BYTES_MAX;
   return set(socket, ZMQ_LINGER, LINGER_MS) && set(socket, ZMQ_SNDHWM, SEND_FRAMES) &&
-         set(socket, ZMQ_RCVHWM, RECEIVE_FRAMES) && set(socket, ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS) &&
+         set(socket, ZMQ_RCVHWM, hub ? HUB_RECEIVE_FRAMES : LINK_RECEIVE_FRAMES) &&
+         set(socket, ZMQ_HEARTBEAT_IVL, HEARTBEAT_MS) &&
          set(socket, ZMQ_HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS) &&
          set(socket, ZMQ_HANDSHAKE_IVL, HANDSHAKE_MS) &&
          zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &message_max, sizeof message_max) == 0 &&
