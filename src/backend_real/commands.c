@@ -2,5 +2,6 @@
 #include "backend_real/commands.h"
 
 const struct command *const real_commands[] = {
+    &command_real_model,
     NULL,
 };

@@ -4,6 +4,8 @@
 
 #include "harness/command.h"
 
+extern const struct command command_real_model;
+
 extern const struct command *const real_commands[]; /* NULL-terminated */
 
 #endif
