@@ -39,9 +39,6 @@ struct client_run {
   struct usage at_warmup, at_end, at_sample, now;
   int64_t sampled_at;
   uint64_t completed, rejected, failed;
-  uint32_t gpus;
-  double gpu_ns;
-  int64_t gpus_since;
   GArray *asked_at; /* of int64_t: time of each METER, by its number >> 2 */
 };
 
@@ -98,16 +95,6 @@ static void on_request(void *context, const struct request_row *row)
 
 /* --- meters
  * ---------------------------------------------------------------------------------------------------------*/
-
-static void count_gpus(struct client *c, uint32_t gpus)
-{
-  struct client_run *run = c->run;
-  int64_t now = run_now(c), from = MAX(run->gpus_since, run->warmup), to = MIN(now, run->end);
-  if (to > from)
-    run->gpu_ns += (double)(to - from) * run->gpus;
-  run->gpus = gpus;
-  run->gpus_since = now;
-}
 
 /* One question at a time: the controller sums up the answers to one. */
 static void ask_next(struct client *c)
@@ -181,11 +168,6 @@ static void meter_came(struct client *c, const struct run_meter *meter, gboolean
 /* --- events
  * ---------------------------------------------------------------------------------------------------------*/
 
-static uint32_t gpus_of(const struct client_run *run, uint32_t server)
-{
-  return server < run->setup->config.servers ? run->setup->config.server[server].gpus : 0;
-}
-
 static void remove_server(struct client *c, const struct experiment_event *event)
 {
   struct message m = {
@@ -203,10 +185,6 @@ static void apply_event(struct client *c, const struct experiment_event *event)
     remove_server(c, event);
   else if (!run->options->event(run->options->context, event, &error))
     run_fail(c, error);
-  if (event->member != MEMBER_GPU_SERVER)
-    return;
-  if (event->kind != EVENT_ADD)
-    count_gpus(c, run->gpus - MIN(run->gpus, gpus_of(run, event->number)));
 }
 
 static gboolean events_can_be(const struct client_run *run, GError **error)
@@ -319,8 +297,6 @@ static void run_start(struct client *c, struct run_ready *ready)
   link_set_limits(c->link, run->number, &limits);
   run->start = loop_now(c->loop);
   run->state = STATE_ON;
-  for (uint32_t s = 0; s < config->servers_at_start; s++)
-    run->gpus += config->server[s].gpus;
   workload_actor.start(run->workload);
   run_on(c);
 }
@@ -519,8 +495,7 @@ static gboolean run_finish(struct client *c, struct figures *figures, char **not
     }
   }
   metrics_figures(run->metrics, figures);
-  count_gpus(c, run->gpus);
-  usage_figures(&run->at_warmup, &run->at_end, &run->now, run->gpu_ns, figures);
+  usage_figures(&run->at_warmup, &run->at_end, &run->now, figures);
   *notices = all_notices(run);
   return TRUE;
 }

@@ -5,5 +5,11 @@
 #include "backend_real/command_run.h"
 
 const struct command *const real_commands[] = {
-    &command_run, &command_controller, &command_gpu_server, &command_memory_server, &command_keygen, NULL,
+    &command_run,
+    &command_controller,
+    &command_gpu_server,
+    &command_memory_server,
+    &command_keygen,
+    &command_real_model,
+    NULL,
 };

@@ -194,14 +194,14 @@ gboolean run_grant_unpack(const uint8_t *data, size_t size, uint32_t *run, actor
 /* --- meters
  * ---------------------------------------------------------------------------------------------------------*/
 
-#define METER_TYPE "(uutt(dddd)(tt)att(tttttt)s)"
+#define METER_TYPE "(uutt(ddddd)(tt)att(tttttt)s)"
 
 GBytes *run_meter_pack(const struct run_meter *m)
 {
   const struct usage *u = &m->usage;
   GVariant *loads =
       g_variant_new_fixed_array(G_VARIANT_TYPE_UINT64, u->loads, LOAD_SOURCES, sizeof(uint64_t));
-  return pack(g_variant_new("(uutt(dddd)(tt)@att(tttttt)s)", m->run, m->number, m->jobs_left, m->jobs_seen,
+  return pack(g_variant_new("(uutt(ddddd)(tt)@att(tttttt)s)", m->run, m->number, m->jobs_left, m->jobs_seen,
                             u->gpu_inference_ns, u->gpu_training_ns, u->gpu_any_ns, u->gpu_held_ns,
                             u->net_bytes, u->pcie_bytes, loads, u->process_starts, u->evictions,
                             u->training_steps, u->queue, u->jobs_done, u->host_bytes, u->pool_bytes,
@@ -218,10 +218,10 @@ gboolean run_meter_unpack(const uint8_t *data, size_t size, struct run_meter *m)
   *m = (struct run_meter){0};
   if (!value)
     return FALSE;
-  g_variant_get(value, "(uutt(dddd)(tt)@att(tttttt)&s)", &m->run, &m->number, &m->jobs_left, &m->jobs_seen,
-                &u->gpu_inference_ns, &u->gpu_training_ns, &u->gpu_any_ns, &u->gpu_held_ns, &u->net_bytes,
-                &u->pcie_bytes, &loads, &u->process_starts, &u->evictions, &u->training_steps, &u->queue,
-                &u->jobs_done, &u->host_bytes, &u->pool_bytes, &failure);
+  g_variant_get(value, "(uutt(ddddd)(tt)@att(tttttt)&s)", &m->run, &m->number, &m->jobs_left, &m->jobs_seen,
+                &u->gpu_inference_ns, &u->gpu_training_ns, &u->gpu_any_ns, &u->gpu_held_ns, &u->gpu_there_ns,
+                &u->net_bytes, &u->pcie_bytes, &loads, &u->process_starts, &u->evictions, &u->training_steps,
+                &u->queue, &u->jobs_done, &u->host_bytes, &u->pool_bytes, &failure);
   const uint64_t *each = g_variant_get_fixed_array(loads, &count, sizeof(uint64_t));
   if (count != LOAD_SOURCES)
     return FALSE;

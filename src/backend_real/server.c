@@ -119,6 +119,7 @@ static void run_close(struct server *s)
   s->setup = NULL;
   s->experiment = NULL;
   s->going = FALSE;
+  s->left = 0;
 }
 
 static gboolean has_place(const struct server *s, GError **error)
@@ -211,6 +212,8 @@ static void go(struct server *s, const uint8_t *data, size_t size)
   s->peers = g_steal_pointer(&peers);
   for (guint i = 0; i < s->peers->len; i++)
     peer_open(s, g_array_index(s->peers, struct run_peer, i).server);
+  if (!s->going)
+    s->went = loop_now(s->loop);
   s->going = TRUE;
   for (guint i = 0; i < s->held->len; i++)
     link_message(s->link, run, &g_array_index(s->held, struct message, i));
@@ -284,6 +287,8 @@ static void on_message(void *context, uint32_t run, const struct message *m)
     peer_open(s, m->member.index);
   else if (m->type == MESSAGE_MEMBER)
     real_world_drop_peer(s->rw, m->member.index);
+  else if (m->type == MESSAGE_LEAVE)
+    s->left = loop_now(s->loop);
   s->kind->actor->message(s->actor, ACTOR(ACTOR_CONTROLLER, 0), m);
 }
 

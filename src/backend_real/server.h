@@ -38,9 +38,10 @@ struct server {
   struct real_world *rw;
   void *actor;
   gboolean going;
-  GArray *held;    /* of struct message: mail before GO */
-  GArray *records; /* of struct record, not yet sent */
-  GArray *peers;   /* of struct run_peer: as last told */
+  int64_t went, left; /* GO and LEAVE, on the loop's clock; left 0: not yet */
+  GArray *held;       /* of struct message: mail before GO */
+  GArray *records;    /* of struct record, not yet sent */
+  GArray *peers;      /* of struct run_peer: as last told */
 };
 
 /* What differs between the two. */

@@ -32,6 +32,8 @@ static void usage(const struct server *s, struct usage *u)
   u->evictions = of_actor.evictions;
   u->training_steps = of_actor.training_steps;
   u->gpu_held_ns = of_actor.held_ns;
+  int64_t there = (s->left ? s->left : loop_now(s->loop)) - s->went;
+  u->gpu_there_ns = s->going ? (double)there * s->setup->config.server[s->options->index].gpus : 0;
   u->host_bytes = of_actor.host_bytes;
   u->gpu_inference_ns = of_world.gpu_inference_ns;
   u->gpu_training_ns = of_world.gpu_training_ns;

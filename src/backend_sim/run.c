@@ -25,7 +25,7 @@ struct run {
   int64_t warmup, end; /* end: of the window, TIME_NEVER while it is not known */
   int64_t sample, next_sample;
   uint32_t next_event, servers, memory_servers; /* servers: that there are by now */
-  struct sim_usage at_warmup, at_end, at_sample;
+  struct usage at_warmup, at_end, at_sample;
   int64_t sampled_at;
   uint64_t completed, rejected, failed; /* at the last sample */
 };
@@ -112,7 +112,7 @@ static const struct actor_ops client = {.start = client_start,
 
 static void take_sample(struct run *run)
 {
-  struct sim_usage now, *last = &run->at_sample;
+  struct usage now, *last = &run->at_sample;
   int64_t time = sim_now(run->sim);
   double span = (double)(time - run->sampled_at);
   if (span <= 0)
@@ -120,17 +120,11 @@ static void take_sample(struct run *run)
   uint64_t completed, rejected, failed;
   sim_usage(run->sim, &now);
   metrics_counts(run->metrics, &completed, &rejected, &failed);
-  struct usage_row row = {.time_ns = time,
-                          .gpus_inference = (now.gpu_inference_ns - last->gpu_inference_ns) / span,
-                          .gpus_training = (now.gpu_training_ns - last->gpu_training_ns) / span,
-                          .gpus_held = (now.gpu_held_ns - last->gpu_held_ns) / span,
-                          .net_bytes_s = (double)(now.net_bytes - last->net_bytes) * 1e9 / span,
-                          .pcie_bytes_s = (double)(now.pcie_bytes - last->pcie_bytes) * 1e9 / span,
-                          .queue = now.queue,
-                          .training_steps = now.training_steps - last->training_steps,
-                          .completed = completed - run->completed,
-                          .rejected = rejected - run->rejected,
-                          .failed = failed - run->failed};
+  struct usage_row row;
+  usage_interval(last, &now, time, span, &row);
+  row.completed = completed - run->completed;
+  row.rejected = rejected - run->rejected;
+  row.failed = failed - run->failed;
   store_usage(run->outputs->store, &row);
   *last = now;
   run->sampled_at = time;
@@ -251,30 +245,6 @@ static gboolean simulate(struct run *run, struct progress *progress, GError **er
   return TRUE;
 }
 
-static void fill_figures(struct run *run, struct figures *f)
-{
-  struct sim_usage now;
-  sim_usage(run->sim, &now);
-  const struct sim_usage *a = &run->at_warmup, *b = &run->at_end;
-  double gpu_ns = b->gpu_there_ns > a->gpu_there_ns ? b->gpu_there_ns - a->gpu_there_ns : 1;
-  f->gpu_utilization = (b->gpu_any_ns - a->gpu_any_ns) / gpu_ns;
-  f->gpu_inference = (b->gpu_inference_ns - a->gpu_inference_ns) / gpu_ns;
-  f->gpu_training = (b->gpu_training_ns - a->gpu_training_ns) / gpu_ns;
-  f->gpu_held = (b->gpu_held_ns - a->gpu_held_ns) / gpu_ns;
-  f->loads_host = now.loads[SOURCE_HOST] - a->loads[SOURCE_HOST];
-  f->loads_ssd = now.loads[SOURCE_SSD] - a->loads[SOURCE_SSD];
-  f->loads_remote = now.loads[SOURCE_REMOTE] - a->loads[SOURCE_REMOTE];
-  f->loads_process_start = now.process_starts - a->process_starts;
-  f->net_bytes = now.net_bytes - a->net_bytes;
-  f->pcie_bytes = now.pcie_bytes - a->pcie_bytes;
-  f->evictions = now.evictions - a->evictions;
-  f->host_memory_bytes = now.host_bytes;
-  f->memory_pool_bytes = now.pool_bytes;
-  f->training_steps = now.training_steps - a->training_steps;
-  f->training_jobs = now.jobs_done;
-  f->events = sim_events(run->sim);
-}
-
 static double wall_seconds(void)
 {
   struct timespec t;
@@ -312,6 +282,7 @@ static void run_init(struct run *run)
 static gboolean finish(struct run *run, gboolean whole, struct figures *figures, char **notices,
                        GError **error)
 {
+  struct usage now;
   if (workload_error(run->workload)) {
     g_propagate_error(error, g_error_copy(workload_error(run->workload)));
     return FALSE;
@@ -327,7 +298,8 @@ static gboolean finish(struct run *run, gboolean whole, struct figures *figures,
   if (run->outputs->store && run->experiment->usage)
     take_sample(run);
   metrics_figures(run->metrics, figures);
-  fill_figures(run, figures);
+  sim_usage(run->sim, &now);
+  usage_figures(&run->at_warmup, &run->at_end, &now, figures);
   *notices = all_notices(run);
   return TRUE;
 }

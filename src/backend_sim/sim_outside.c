@@ -101,7 +101,7 @@ void sim_set_host_cache(struct sim *sim, uint64_t bytes)
 /* --- what is seen from outside
  * --------------------------------------------------------------------------------------*/
 
-static void add_server_usage(const struct sim *sim, uint32_t server, struct sim_usage *usage)
+static void add_server_usage(const struct sim *sim, uint32_t server, struct usage *usage)
 {
   const struct port *port = &sim->server[server];
   struct gpu_server_usage one = port->at_end;
@@ -129,12 +129,13 @@ uint32_t sim_gpu_servers(const struct sim *sim)
 }
 
 /* Brings no account up to date: a run is the same to the last bit, however often somebody looks. */
-void sim_usage(const struct sim *sim, struct sim_usage *usage)
+void sim_usage(const struct sim *sim, struct usage *usage)
 {
-  *usage = (struct sim_usage){.net_bytes = sim->net_bytes,
-                              .pcie_bytes = sim->pcie_bytes,
-                              .queue = controller_queue(sim->control),
-                              .jobs_done = controller_jobs_done(sim->control)};
+  *usage = (struct usage){.net_bytes = sim->net_bytes,
+                          .pcie_bytes = sim->pcie_bytes,
+                          .queue = controller_queue(sim->control),
+                          .jobs_done = controller_jobs_done(sim->control),
+                          .events = sim_events(sim)};
   for (uint32_t g = 0; g < sim->config->gpus; g++) {
     const struct sim_gpu *gpu = &sim->gpu[g];
     uint32_t running = gpu->running->len;

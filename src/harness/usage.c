@@ -1,10 +1,10 @@
 /* Meters to figures; see usage.h. */
 #include "harness/usage.h"
 
-void usage_figures(const struct usage *from, const struct usage *to, const struct usage *now, double gpu_ns,
+void usage_figures(const struct usage *from, const struct usage *to, const struct usage *now,
                    struct figures *f)
 {
-  double all = gpu_ns > 0 ? gpu_ns : 1;
+  double all = to->gpu_there_ns > from->gpu_there_ns ? to->gpu_there_ns - from->gpu_there_ns : 1;
   f->gpu_utilization = (to->gpu_any_ns - from->gpu_any_ns) / all;
   f->gpu_inference = (to->gpu_inference_ns - from->gpu_inference_ns) / all;
   f->gpu_training = (to->gpu_training_ns - from->gpu_training_ns) / all;
@@ -42,6 +42,7 @@ void usage_add(struct usage *to, const struct usage *from)
   to->gpu_training_ns += from->gpu_training_ns;
   to->gpu_any_ns += from->gpu_any_ns;
   to->gpu_held_ns += from->gpu_held_ns;
+  to->gpu_there_ns += from->gpu_there_ns;
   to->net_bytes += from->net_bytes;
   to->pcie_bytes += from->pcie_bytes;
   for (uint32_t i = 0; i < LOAD_SOURCES; i++)

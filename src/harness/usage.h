@@ -9,6 +9,7 @@
 struct usage {
   double gpu_inference_ns, gpu_training_ns, gpu_any_ns; /* sums over the GPUs of time computing */
   double gpu_held_ns;                                   /* … with a request, computing or waiting */
+  double gpu_there_ns;                                  /* … in the cluster, from joining to the end */
   uint64_t net_bytes;                                   /* that crossed the network */
   uint64_t pcie_bytes;                                  /* that crossed PCIe, both ways */
   uint64_t loads[LOAD_SOURCES], process_starts, evictions, training_steps;
@@ -17,9 +18,8 @@ struct usage {
   uint64_t events;                 /* handled by the world */
 };
 
-/* Figures of the window from its two ends; gpu_ns: GPU time that there was in it. What is no difference is
- * taken from now. */
-void usage_figures(const struct usage *from, const struct usage *to, const struct usage *now, double gpu_ns,
+/* Figures of the window from its two ends; loads, bytes and the like count up to now. */
+void usage_figures(const struct usage *from, const struct usage *to, const struct usage *now,
                    struct figures *figures);
 /* The row of the interval from last to now, span_ns > 0 long, ending at time_ns; the counts of answers are
  * the caller's. */

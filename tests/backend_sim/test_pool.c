@@ -30,7 +30,7 @@ static void expect_ms(const struct small_world *w, uint32_t request, double ms)
 
 static void expect_bytes(struct small_world *w, uint64_t mb, const char *what)
 {
-  struct sim_usage usage;
+  struct usage usage;
   sim_usage(w->sim, &usage);
   cr_expect_eq(usage.net_bytes, mb * MB, "%s: %.6f MB crossed the network, by hand %lu", what,
                (double)usage.net_bytes / 1e6, mb);
@@ -64,7 +64,7 @@ Test(pool, joining_and_leaving_moves_half_of_every_model_each_time)
   small_world_run(w, TIME_NEVER);
   expect_all_completed(w);
   expect_bytes(w, 40 * 48 + 2 * 24 + 2 * 24, "join and leave");
-  struct sim_usage usage;
+  struct usage usage;
   sim_usage(w->sim, &usage);
   cr_expect_eq(usage.loads[SOURCE_REMOTE], 40);
   /* Alone before the changes and long after: the rates of two servers again. */
@@ -123,7 +123,7 @@ Test(pool, the_other_copy_brings_what_a_failed_server_did_not)
   expect_all_completed(w);
   /* Of 12 MB groups in halves, one was here at 1.5 ms; 24 + 8.8 MB had come at 6 ms; the other three groups
    * are read again, all from the first server at 4 GB/s: 9 ms, the last 1.5 ms over PCIe. */
-  struct sim_usage usage;
+  struct usage usage;
   sim_usage(w->sim, &usage);
   cr_expect_eq(usage.net_bytes, 24000000 + 8800000 + 36 * MB, "%lu", usage.net_bytes);
   cr_expect_eq(usage.pcie_bytes, 48 * MB);
@@ -144,7 +144,7 @@ Test(pool, without_another_copy_the_request_fails_and_is_counted)
   }
   expect_ms(w, 0, 6);
   expect_ms(w, later, 0);
-  struct sim_usage usage;
+  struct usage usage;
   sim_usage(w->sim, &usage);
   cr_expect_eq(usage.net_bytes, 24000000 + 8800000, "%lu", usage.net_bytes);
   small_world_free(w);
@@ -167,7 +167,7 @@ Test(pool, every_load_survives_a_failed_server)
     small_world_run(w, TIME_NEVER);
     expect_all_completed(w);
     small_world_until(w, 10 * AT);
-    struct sim_usage usage;
+    struct usage usage;
     sim_usage(w->sim, &usage);
     /* The plan of two servers and two copies holds everything on both: each lacks a third of every model. */
     uint64_t loads = usage.loads[SOURCE_REMOTE] * 48 * MB, moved = 16 * 2 * 16 * MB;
@@ -199,7 +199,7 @@ static void check_cache(uint64_t before, uint64_t after, uint64_t host_loads)
   sim_remove(w->sim, ACTOR_GPU_SERVER, 0);
   small_world_run(w, TIME_NEVER);
   expect_all_completed(w);
-  struct sim_usage usage;
+  struct usage usage;
   sim_usage(w->sim, &usage);
   cr_expect_eq(usage.loads[SOURCE_HOST], host_loads, "%lu from the host", usage.loads[SOURCE_HOST]);
   cr_expect_eq(usage.loads[SOURCE_REMOTE], 6 - host_loads);

@@ -236,7 +236,7 @@ Test(topology, each_kind_loads_and_computes_at_its_own_rates)
     cr_expect(fabs((double)(small_world_latency(w, i) - expected)) <= 2,
               "request %u took %ld ns, by hand %.1f", i, small_world_latency(w, i), (double)expected);
   }
-  struct sim_usage usage;
+  struct usage usage;
   sim_usage(w->sim, &usage);
   cr_expect_eq(usage.net_bytes, 4 * small_world_profile(w, 0)->param_bytes);
   small_world_free(w);

@@ -69,7 +69,7 @@ static void check_yield(const char *system, uint64_t state_mb, gboolean yield_la
   cr_expect(fabs(found - waits) <= 2,
             "%s, state of %lu MB: %ld ns after a second it waits %.0f ns, by hand %.1f", system, state_mb,
             offset_ns, found, waits);
-  struct sim_usage usage;
+  struct usage usage;
   sim_usage(w->sim, &usage);
   double trained = (double)(AT + offset_ns) + waits - training_since(state_mb);
   cr_expect_eq(usage.training_steps, (uint64_t)((trained + 1) / STEP_NS), "%lu steps in %.0f ns",
@@ -113,7 +113,7 @@ Test(training, comes_back_after_the_cost_of_a_switch)
   for (uint32_t i = 0; i < 100; i++)
     small_world_request(w, AT + 2 * i * NS_PER_MS, 0); /* the GPU is never idle for 2 ms */
   small_world_run(w, 10 * AT);
-  struct sim_usage first, then;
+  struct usage first, then;
   sim_usage(w->sim, &first);
   double trained = (double)AT - training_since(8);
   cr_expect_eq(first.training_steps, (uint64_t)(trained / STEP_NS), "%lu steps", first.training_steps);

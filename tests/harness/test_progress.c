@@ -20,9 +20,21 @@ Test(progress, line_shows_time_rate_and_what_is_left)
   cr_assert(strstr(beyond, "100%") && strstr(beyond, "0 s left"));
 }
 
+Test(progress, share_line_shows_part_and_what_is_left)
+{
+  g_autofree char *line = progress_share_line("pack", 0.25, 2, 100);
+  cr_assert_str_eq(line, "pack [#######.......................]  25%  6 s left");
+  g_autofree char *none = progress_share_line("pack", 0, 2, 100);
+  cr_assert_str_eq(none, "pack [..............................]   0%");
+  g_autofree char *beyond = progress_share_line("pack", 1.5, 2, 100);
+  cr_assert(strstr(beyond, "] 100%  0 s left"));
+}
+
 Test(progress, line_fits_any_width)
 {
   for (unsigned width = 1; width < 120; width++) {
+    g_autofree char *share = progress_share_line("pack", 0.5, 7200, width);
+    cr_assert_leq(strlen(share), width);
     g_autofree char *line = progress_line("serverlessllm", 1, 3600 * NS_PER_S, 1, 7200, width);
     cr_assert_leq(strlen(line), width);
   }
