@@ -4,11 +4,15 @@
 #include <time.h>
 
 #include "backend_sim/sim.h"
+#include "core/error.h"
 #include "harness/metrics.h"
 #include "harness/workload.h"
 
 /* Points of the usage series, where the length of the run is known; else one a second. */
 #define USAGE_POINTS 1000
+
+/* Half of what 64 bits hold: no sum of a time up to now and one of an input passes their end. */
+#define RUN_MAX_NS (4000000000 * NS_PER_S)
 
 struct run {
   const struct setup *setup;
@@ -228,11 +232,17 @@ static gboolean is_over(const struct run *run)
                                            (run->end == TIME_NEVER || sim_now(run->sim) >= run->end));
 }
 
-static gboolean simulate(struct run *run, struct progress *progress)
+/* FALSE: interrupted, or *error is set. */
+static gboolean simulate(struct run *run, struct progress *progress, GError **error)
 {
   while (!is_over(run)) {
     if (*run->outputs->interrupted)
       return FALSE;
+    if (sim_now(run->sim) > RUN_MAX_NS) {
+      g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "system %s: there is more work than can be done in %g s",
+                  run->experiment->system, (double)RUN_MAX_NS / NS_PER_S);
+      return FALSE;
+    }
     sim_run(run->sim, next_stop(run));
     at_stop(run);
     progress_update(progress, sim_now(run->sim), workload_ended(run->workload));
@@ -343,9 +353,12 @@ gboolean run_system(const struct setup *setup, const struct run_info *info, cons
     if (run.warmup == 0)
       sim_usage(run.sim, &run.at_warmup);
     sim_start(run.sim);
-    gboolean whole = simulate(&run, progress);
+    g_autoptr(GError) failure = NULL;
+    gboolean whole = simulate(&run, progress, &failure);
     progress_free(progress);
-    good = finish(&run, whole, figures, notices, error);
+    good = !failure && finish(&run, whole, figures, notices, error);
+    if (failure)
+      g_propagate_error(error, g_steal_pointer(&failure));
     figures->wall_s = wall_seconds() - began;
   }
   metrics_free(run.metrics);

@@ -317,7 +317,7 @@ int64_t cluster_view_dispatch(struct cluster_view *view, uint32_t gpu, uint32_t 
   gv->outstanding++;
   gv->last_dispatch = now;
   gv->work_ns += service_ns;
-  view->free_at[gpu] = forecast->finish_ns;
+  view->free_at[gpu] = min_i64(forecast->finish_ns, TIME_NEVER / 2); /* a queue of centuries stays one */
   if (!gv->shadow)
     return forecast->finish_ns;
   if (tier_state(gv->shadow, model) == TIER_ABSENT &&

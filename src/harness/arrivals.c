@@ -8,9 +8,9 @@
 #include "harness/model_map.h"
 #include "harness/overlay.h"
 #include "harness/random.h"
-#include "harness/trace.h"
+#include "harness/trace_format.h"
 
-/* Copies of a trace; each holds a kilobyte. */
+/* Copies of a trace; each holds 1.3 KB. */
 #define COPIES_MAX 10000
 
 struct arrivals {
@@ -36,8 +36,8 @@ static struct trace_reader *open_trace(const struct experiment *e, GError **erro
   struct trace_options options = {.format = e->trace_format, .seed = e->seed};
   struct trace_reader *reader = trace_open(e->trace, &options, error);
   if (reader && trace_kind(reader) != TRACE_REQUESTS) {
-    input_error(error, e->trace, 0, "expected a trace of requests, found one of %s: name it in [training]",
-                trace_kind(reader) == TRACE_JOBS ? "training jobs" : "nodes");
+    input_error(error, e->trace, 0, "expected a trace of requests, found one of %s",
+                trace_kind(reader) == TRACE_JOBS ? "training jobs: name it in [training]" : "nodes");
     trace_close(reader);
     return NULL;
   }
@@ -108,6 +108,21 @@ static gboolean overlay_copies(struct arrivals *a, GError **error)
   return a->overlay != NULL;
 }
 
+/* What the length of the trace, once known, demands of the experiment. */
+static gboolean check_span(const struct arrivals *a, GError **error)
+{
+  const struct experiment *e = a->setup->experiment;
+  double span_s = (double)a->span_ns / NS_PER_S / e->speedup;
+  if (span_s > (double)TRACE_SPAN_MAX_NS / NS_PER_S)
+    return input_error(error, e->path, 0,
+                       "workload.speedup = %g: expected arrivals within 1e9 s, found %.9g s", e->speedup,
+                       span_s);
+  if (e->warmup_ns > 0 && a->span_ns >= 0 && (double)e->warmup_ns / NS_PER_S >= span_s)
+    return input_error(error, e->path, 0,
+                       "experiment.warmup_s: expected below the trace's last arrival, at %.9g s", span_s);
+  return TRUE;
+}
+
 static gboolean trace_init(struct arrivals *a, GError **error)
 {
   const struct experiment *e = a->setup->experiment;
@@ -117,8 +132,8 @@ static gboolean trace_init(struct arrivals *a, GError **error)
   a->copies = 1;
   a->span_ns = trace_span_ns(a->trace);
   if (e->load <= 0 && e->map != MAP_HASH && e->limit == 0)
-    return TRUE;
-  if (!survey(a, error))
+    return check_span(a, error);
+  if (!survey(a, error) || !check_span(a, error))
     return FALSE;
   if (e->load > 0)
     choose_copies(a);
@@ -131,10 +146,10 @@ static int trace_arrival(struct arrivals *a, struct arrival *next, GError **erro
   int more = a->overlay ? overlay_next(a->overlay, &ask, error) : read_ask(a, &ask, error);
   if (more <= 0)
     return more;
-  uint32_t model = model_map_pick(a->map, ask.target);
   *next = (struct arrival){.at_ns = ns_round((double)ask.arrival_ns / a->setup->experiment->speedup),
-                           .model = model,
-                           .service_ns = ask_service_ns(a->setup, &ask, model)};
+                           .model = model_map_pick(a->map, ask.target)};
+  if (!ask_service_ns(a->setup, &ask, next->model, &next->service_ns, error))
+    return -1;
   if (!a->setup->experiment->service_from_trace && next->service_ns == 0)
     a->tokens_ignored += ask.input_tokens >= 0 || ask.output_tokens >= 0;
   return 1;

@@ -6,7 +6,7 @@
 
 #include "harness/ask.h"
 
-#define ASK_BLOCK 32 /* rows: 1 KB, what each reader holds */
+#define ASK_BLOCK 32 /* rows: 1.3 KB, what each reader holds */
 
 struct ask_spool;
 

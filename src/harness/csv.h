@@ -32,6 +32,8 @@ gboolean csv_read_header(struct csv *csv, GError **error);
 void csv_set_header(struct csv *csv, const char *const *names);
 /* Index of a header name, -1 if absent. */
 int csv_column(const struct csv *csv, const char *name);
+/* How many columns of the header have the name. */
+unsigned csv_columns_named(const struct csv *csv, const char *name);
 /* Header names joined by commas, shortened for messages. Free with g_free. */
 char *csv_header_text(const struct csv *csv);
 

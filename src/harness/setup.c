@@ -65,11 +65,10 @@ static void popular_init(struct setup *setup)
   const struct catalog *catalog = setup->catalog;
   uint32_t models = catalog_models(catalog), at = 0;
   setup->popular = g_new(uint32_t, MAX(1, models));
-  const struct model *model = (const struct model *)(const void *)catalog->models->data;
   for (uint32_t variant = 0; at < models; variant++)
-    for (uint32_t m = 0; m < models; m++)
-      if (model[m].variant == variant)
-        setup->popular[at++] = m;
+    for (uint32_t p = 0; p < catalog->profiles->len; p++)
+      if (variant < catalog_variants(catalog, p))
+        setup->popular[at++] = g_array_index(catalog->first_model, uint32_t, p) + variant;
   setup->config.popular = setup->popular;
 }
 
@@ -81,11 +80,17 @@ static uint64_t largest_model(const struct catalog *catalog)
   return bytes;
 }
 
+/* A million models of a petabyte are more than 64 bits count. */
+static uint64_t add_bytes(uint64_t a, uint64_t b)
+{
+  return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
 static uint64_t all_models(const struct catalog *catalog)
 {
   uint64_t bytes = 0;
   for (uint32_t m = 0; m < catalog_models(catalog); m++)
-    bytes += catalog_bytes(catalog, m);
+    bytes = add_bytes(bytes, catalog_bytes(catalog, m));
   return bytes;
 }
 
@@ -101,13 +106,16 @@ static gboolean refuse(const struct setup *setup, GError **error, const char *wh
 static gboolean check_gpu(const struct setup *setup, GError **error)
 {
   const struct config *config = &setup->config;
+  if (config->system->residence == RESIDENCE_EVERYWHERE)
+    return TRUE;
   for (uint32_t hw = 0; hw < config->hardware_count; hw++)
     for (uint32_t m = 0; m < catalog_models(config->catalog); m++) {
       uint64_t needs = config_entry_bytes(config, hw, m), has = config_gpu_bytes(config, hw);
+      if (needs <= has)
+        continue;
       g_autofree char *name = catalog_model_name(config->catalog, m);
       g_autofree char *what = g_strdup_printf("GPU memory for %s on %s", name, config->hardware[hw].name);
-      if (config->system->residence != RESIDENCE_EVERYWHERE && needs > has)
-        return refuse(setup, error, what, (double)needs, (double)has);
+      return refuse(setup, error, what, (double)needs, (double)has);
     }
   return TRUE;
 }
@@ -180,7 +188,7 @@ static gboolean check_pool(const struct setup *setup, GError **error)
   for (uint32_t i = 0; i < n; i++) {
     uint64_t bytes = 0;
     for (uint32_t m = 0; m < catalog_models(config->catalog); m++)
-      bytes += pool_plan_bytes(plan, config->catalog, m, i, config->replicas);
+      bytes = add_bytes(bytes, pool_plan_bytes(plan, config->catalog, m, i, config->replicas));
     most = MAX(most, bytes);
   }
   pool_plan_free(plan);
@@ -198,7 +206,7 @@ static gboolean check_ssd(const struct setup *setup, GError **error)
     for (uint32_t m = 0; m < catalog_models(config->catalog); m++)
       if ((s + config->servers_at_start - m % config->servers_at_start) % config->servers_at_start <
           config->ssd_copies)
-        bytes += catalog_bytes(config->catalog, m);
+        bytes = add_bytes(bytes, catalog_bytes(config->catalog, m));
     uint64_t has = config_server_hardware(config, s)->ssd_bytes;
     if (bytes > has)
       return refuse(setup, error, "SSD of a GPU server", (double)bytes, (double)has);

@@ -19,6 +19,9 @@ static gboolean find_columns(struct trace_csv *source, GError **error)
       return input_error(error, source->base.path, 1, "expected a column '%s' (%s), found the header '%s'",
                          name, source->base.format->name, header);
     }
+    if (name && csv_columns_named(source->csv, name) > 1)
+      return input_error(error, source->base.path, 1, "expected one column '%s', found %u", name,
+                         csv_columns_named(source->csv, name));
   }
   return TRUE;
 }
