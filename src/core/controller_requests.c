@@ -1,9 +1,9 @@
 /* A request's way through the controller: admitted, (proxy), sent or queued centrally, done, answered. */
 #include "core/controller_internal.h"
 
-#define ATTEMPTS_MAX 4 /* dispatches of one request before it is given up */
-#define SERVICE_MAX_NS                                                                                       \
-  (1000000 * NS_PER_S) /* of a request, whatever its client says: sums stay far from overflow */
+#define ATTEMPTS_MAX   4                /* dispatches of one request before it is given up */
+#define SERVICE_MAX_NS (TIME_NEVER / 4) /* of one, whatever its client says: no sum passes the end of time   \
+                                         */
 
 /* --- slots and lists
  * ------------------------------------------------------------------------------------------------*/

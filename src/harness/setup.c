@@ -65,11 +65,10 @@ static void popular_init(struct setup *setup)
   const struct catalog *catalog = setup->catalog;
   uint32_t models = catalog_models(catalog), at = 0;
   setup->popular = g_new(uint32_t, MAX(1, models));
-  const struct model *model = (const struct model *)(const void *)catalog->models->data;
   for (uint32_t variant = 0; at < models; variant++)
-    for (uint32_t m = 0; m < models; m++)
-      if (model[m].variant == variant)
-        setup->popular[at++] = m;
+    for (uint32_t p = 0; p < catalog->profiles->len; p++)
+      if (variant < catalog_variants(catalog, p))
+        setup->popular[at++] = g_array_index(catalog->first_model, uint32_t, p) + variant;
   setup->config.popular = setup->popular;
 }
 
@@ -107,13 +106,16 @@ static gboolean refuse(const struct setup *setup, GError **error, const char *wh
 static gboolean check_gpu(const struct setup *setup, GError **error)
 {
   const struct config *config = &setup->config;
+  if (config->system->residence == RESIDENCE_EVERYWHERE)
+    return TRUE;
   for (uint32_t hw = 0; hw < config->hardware_count; hw++)
     for (uint32_t m = 0; m < catalog_models(config->catalog); m++) {
       uint64_t needs = config_entry_bytes(config, hw, m), has = config_gpu_bytes(config, hw);
+      if (needs <= has)
+        continue;
       g_autofree char *name = catalog_model_name(config->catalog, m);
       g_autofree char *what = g_strdup_printf("GPU memory for %s on %s", name, config->hardware[hw].name);
-      if (config->system->residence != RESIDENCE_EVERYWHERE && needs > has)
-        return refuse(setup, error, what, (double)needs, (double)has);
+      return refuse(setup, error, what, (double)needs, (double)has);
     }
   return TRUE;
 }

@@ -199,8 +199,8 @@ static void fill_times(const struct workload *w, struct request_row *row, const 
 static void answered(struct workload *w, const struct message_answer *m)
 {
   const struct flight *flight = flights_find(w->flights, m->id);
-  if (!flight)
-    return; /* a second answer counts for nothing */
+  if (!flight || m->outcome >= OUTCOME_COUNT || m->found >= FOUND_COUNT)
+    return; /* a second answer counts for nothing, nor does one that makes no sense */
   uint32_t client = flight->client;
   struct request_row row = {.id = m->id,
                             .model = flight->model,
