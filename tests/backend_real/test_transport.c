@@ -15,7 +15,7 @@
 TRANSPORT_TEST(random_reads_are_right_and_touch_nothing_else)
 {
   enum { MODELS = 5, READS = 600, IMAGE = 3 * MIB + 4321, GAP = 13 };
-  struct lab *lab = lab_new(ops, 64 * MIB, 96 * MIB, NULL);
+  struct lab *lab = transport_lab_new(ops, 64 * MIB, 96 * MIB, NULL);
   for (uint32_t m = 0; m < MODELS; m++) {
     struct ranges place = lab_serve(lab, m, m * 1000, IMAGE, m == 0 ? 4096 : 4096U << 2 * m);
     g_free(place.range);
@@ -46,5 +46,5 @@ TRANSPORT_TEST(random_reads_are_right_and_touch_nothing_else)
   cr_assert(lab_blank(lab, to - GAP, GAP));
   cr_assert_eq(ops->reader_bytes(lab->reader), bytes);
   cr_assert_eq(ops->shelf_bytes(lab->shelf), bytes);
-  lab_free(lab);
+  transport_lab_free(lab);
 }

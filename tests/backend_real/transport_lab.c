@@ -55,7 +55,7 @@ void lab_open_shelf(struct lab *lab, const char *address, const struct transport
   lab->ops->reader_peer(lab->reader, LAB_SHELF, lab->ops->shelf_address(lab->shelf), &lab->secret);
 }
 
-struct lab *lab_new(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
+struct lab *transport_lab_new(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
                     const struct transport_options *options)
 {
   struct lab *lab = lab_new_reader(ops, from_bytes, to_bytes, options);
@@ -63,7 +63,7 @@ struct lab *lab_new(const struct transport_ops *ops, uint64_t from_bytes, uint64
   return lab;
 }
 
-void lab_free(struct lab *lab)
+void transport_lab_free(struct lab *lab)
 {
   lab->ops->reader_free(lab->reader);
   lab->ops->shelf_free(lab->shelf);

@@ -30,9 +30,9 @@ struct lab {
 };
 
 /* All of it, ready to read. */
-struct lab *lab_new(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
+struct lab *transport_lab_new(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
                     const struct transport_options *options);
-void lab_free(struct lab *lab);
+void transport_lab_free(struct lab *lab);
 /* Only memories and lock, and a reader; no shelf. */
 struct lab *lab_new_reader(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
                            const struct transport_options *options);

@@ -163,7 +163,7 @@ static const struct actor_ops client_ops = {.start = client_start,
 /* --- the run
  * --------------------------------------------------------------------------------------------------------*/
 
-void small_world_start(struct small_world *w)
+void small_world_plan(struct small_world *w)
 {
   struct config *config = &w->config;
   config->catalog = w->catalog;
@@ -182,7 +182,13 @@ void small_world_start(struct small_world *w)
   w->plans = load_plans_new(w->catalog, config->hardware, &config->memory_hardware, w->memory_servers,
                             config->sharding, config->sequential, &w->grouping);
   config->plans = w->plans;
-  w->sim = sim_new(config, &w->options);
+}
+
+void small_world_start(struct small_world *w)
+{
+  if (!w->plans)
+    small_world_plan(w);
+  w->sim = sim_new(&w->config, &w->options);
   w->client = sim_client_world(w->sim);
   sim_set_client(w->sim, &client_ops, w);
   sim_start(w->sim);

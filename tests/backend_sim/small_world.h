@@ -55,6 +55,8 @@ const struct grouping *small_world_grouping(const struct small_world *w, uint32_
 
 /* Times must not go back. Returns the request's index. */
 uint32_t small_world_request(struct small_world *w, int64_t at_ns, uint32_t model);
+/* Builds the plans; what the configuration says of memory may still be changed. */
+void small_world_plan(struct small_world *w);
 /* Builds plans and simulator; the actors have started. */
 void small_world_start(struct small_world *w);
 /* Starts if need be and runs until every request is answered, or until_ns. */
