@@ -6,19 +6,19 @@
 void refusals_init(struct refusals *refusals)
 {
   *refusals = (struct refusals){0};
-  g_mutex_init(&refusals->lock);
+  pthread_mutex_init(&refusals->lock, NULL);
 }
 
 void refusals_clear(struct refusals *refusals)
 {
-  g_mutex_clear(&refusals->lock);
+  pthread_mutex_destroy(&refusals->lock);
 }
 
 /* Whether this line may be written; *silent: how many before it were not. */
 static gboolean take_turn(struct refusals *refusals, guint *silent)
 {
   gint64 second = g_get_monotonic_time() / G_USEC_PER_SEC;
-  g_mutex_lock(&refusals->lock);
+  pthread_mutex_lock(&refusals->lock);
   if (second != refusals->second) {
     refusals->second = second;
     refusals->logged = 0;
@@ -27,7 +27,7 @@ static gboolean take_turn(struct refusals *refusals, guint *silent)
   *silent = refusals->silent;
   refusals->logged += turn;
   refusals->silent = turn ? 0 : refusals->silent + 1;
-  g_mutex_unlock(&refusals->lock);
+  pthread_mutex_unlock(&refusals->lock);
   return turn;
 }
 

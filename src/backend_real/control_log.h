@@ -3,11 +3,12 @@
 #define DM_CONTROL_LOG_H
 
 #include <glib.h>
+#include <pthread.h>
 
 /* Refusals that a stranger can cause as often as it likes: at most so many lines a second, the rest counted.
  * One for each hub. */
 struct refusals {
-  GMutex lock;
+  pthread_mutex_t lock; /* one that ThreadSanitizer sees */
   gint64 second;
   guint logged, silent;
 };

@@ -271,10 +271,7 @@ static gboolean watch_prepare(GSource *source, int *timeout)
 
 static gboolean watch_check(GSource *source)
 {
-  struct watch *watch = (struct watch *)source;
-  if (watch->ready)
-    return watch->ready(watch->context);
-  return g_source_query_unix_fd(source, watch->tag) != 0;
+  return g_source_query_unix_fd(source, ((struct watch *)source)->tag) != 0;
 }
 
 static gboolean watch_dispatch(GSource *source, GSourceFunc callback, gpointer data)

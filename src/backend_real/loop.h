@@ -23,8 +23,8 @@ int64_t loop_now(const struct loop *loop);
 struct watch;
 struct watch *loop_watch(struct loop *loop, int fd, void (*readable)(void *context), void *context);
 /* The same for a descriptor that tells a change only once (edge triggered, as ZeroMQ's): `ready` is asked
- * before the loop waits and after, so nothing is missed, and `readable` may leave a rest for the next round.
- */
+ * too, before each wait, so a change that was told while nobody looked is not missed, and `readable` may
+ * leave a rest for the next round. `readable` must bear that nothing is there. */
 struct watch *loop_watch_edge(struct loop *loop, int fd, gboolean (*ready)(void *context),
                               void (*readable)(void *context), void *context);
 void loop_unwatch(struct watch *watch);

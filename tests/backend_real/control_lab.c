@@ -2,6 +2,7 @@
 #include "control_lab.h"
 
 #include <glib/gstdio.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "backend_real/control_frame.h"
@@ -9,7 +10,7 @@
 
 #define PATIENCE_NS (20 * NS_PER_S)
 
-static GMutex log_lock; /* the admission thread logs too */
+static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER; /* the admission thread logs too */
 static GString *logged;
 
 static GLogWriterOutput write_log(GLogLevelFlags level, const GLogField *fields, gsize count, gpointer data)
@@ -22,10 +23,10 @@ static GLogWriterOutput write_log(GLogLevelFlags level, const GLogField *fields,
     if (strcmp(fields[i].key, "MESSAGE") == 0)
       message = fields[i].value;
   }
-  g_mutex_lock(&log_lock);
+  pthread_mutex_lock(&log_lock);
   if (logged && strcmp(domain, "control") == 0)
     g_string_append_printf(logged, "%s; ", message);
-  g_mutex_unlock(&log_lock);
+  pthread_mutex_unlock(&log_lock);
   return G_LOG_WRITER_HANDLED;
 }
 
@@ -174,9 +175,9 @@ void lab_free(struct lab *lab)
   g_free(lab->authorized);
   g_free(lab->folder);
   g_string_free(lab->log, TRUE);
-  g_mutex_lock(&log_lock);
+  pthread_mutex_lock(&log_lock);
   logged = NULL;
-  g_mutex_unlock(&log_lock);
+  pthread_mutex_unlock(&log_lock);
   g_string_free(lab->logged, TRUE);
   g_free(lab);
 }
@@ -232,9 +233,9 @@ static void too_late(void *context, uint64_t tag)
 static void look(void *context)
 {
   struct lab *lab = context;
-  g_mutex_lock(&log_lock);
+  pthread_mutex_lock(&log_lock);
   gboolean there = lab->until(lab);
-  g_mutex_unlock(&log_lock);
+  pthread_mutex_unlock(&log_lock);
   if (there)
     loop_quit(lab->loop);
 }
@@ -262,9 +263,9 @@ static gboolean text_is_there(struct lab *lab)
 static void tick(void *context, uint64_t tag)
 {
   struct lab *lab = context;
-  g_mutex_lock(&log_lock);
+  pthread_mutex_lock(&log_lock);
   gboolean there = text_is_there(lab);
-  g_mutex_unlock(&log_lock);
+  pthread_mutex_unlock(&log_lock);
   if (!there)
     loop_timer(lab->loop, loop_now(lab->loop) + 5 * NS_PER_MS, tick, lab, tag);
 }
@@ -280,9 +281,9 @@ void lab_await(struct lab *lab, const GString *log, const char *text)
 
 void lab_clear_logged(struct lab *lab)
 {
-  g_mutex_lock(&log_lock);
+  pthread_mutex_lock(&log_lock);
   g_string_truncate(lab->logged, 0);
-  g_mutex_unlock(&log_lock);
+  pthread_mutex_unlock(&log_lock);
 }
 
 void lab_run_ns(struct lab *lab, int64_t ns)
