@@ -5,8 +5,7 @@
 #include "safetensors_file.h"
 #include "spawned.h"
 
-static Spawned *model(const char *format, ...) G_GNUC_PRINTF(1, 2);
-
+G_GNUC_PRINTF(1, 2)
 static Spawned *model(const char *format, ...)
 {
   va_list arguments;

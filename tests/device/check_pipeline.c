@@ -18,6 +18,7 @@ static uint64_t issue_groups(struct bench *bench, uint32_t gpu, uint64_t group, 
 {
   uint64_t tag = 0;
   for (uint32_t j = 0; j < GROUPS; j++) {
+    tag = bench_tag(bench);
     struct device_compute compute = {
         .gpu = gpu,
         .pieces = 1,
@@ -25,7 +26,7 @@ static uint64_t issue_groups(struct bench *bench, uint32_t gpu, uint64_t group, 
         .checksum = sums[j],
         .compute_ns = compute_ns,
         .after = bench_copy(bench, gpu, FALSE, j * group, group, 0, 0),
-        .tag = tag = bench_tag(bench),
+        .tag = tag,
     };
     bench->ops->compute(bench->device, &compute);
   }
@@ -58,11 +59,12 @@ static struct stage_times measure(struct bench *bench, uint64_t group, const uin
   times.copy_ns = (double)(bench_await(bench, tag)->told_ns - begin) / GROUPS;
   begin = device_now();
   for (uint32_t j = 0; j < GROUPS; j++) {
+    tag = bench_tag(bench);
     struct device_compute compute = {.pieces = 1,
                                      .piece = {{j * group, group, j * group}},
                                      .checksum = sums[j],
                                      .compute_ns = compute_ns,
-                                     .tag = tag = bench_tag(bench)};
+                                     .tag = tag};
     bench->ops->compute(bench->device, &compute);
   }
   times.compute_ns = (double)(bench_await(bench, tag)->told_ns - begin) / GROUPS;
