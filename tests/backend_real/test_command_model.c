@@ -19,7 +19,7 @@ static const char json[] = "{\"a.w\":{\"dtype\":\"F32\",\"shape\":[1],\"data_off
 Test(command_model, pack_writes_an_image_once)
 {
   g_autoptr(Scratch) folder = scratch_new();
-  g_autofree char *in = safetensors_write(folder, "in", json, (const uint8_t *)"12345678", 8);
+  g_free(safetensors_write(folder, "in", json, (const uint8_t *)"12345678", 8));
   g_autofree char *expected =
       g_strdup_printf("%s/m.dmi: 2 layers, 2 tensors, 8 bytes of parameters\n", folder);
   g_autoptr(Spawned) first = model("pack @/in -o @/m.dmi", folder);
