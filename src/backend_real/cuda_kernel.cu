@@ -1,15 +1,18 @@
 /* The executor's kernel; see cuda_kernel.h.
  *
- * Memory-bound: 16-byte loads, neighbouring threads beside each other, LOADS of them under way a thread, and
- * no more blocks than the GPU holds at once. What remains at a piece's ends, less than two words each, is one
- * thread's work. A piece whose place is not congruent to its image offset modulo 8 is put together from
- * aligned words: correct, half as fast, rare. */
+ * It should be bound by memory: 16-byte loads, neighbouring threads beside each other, LOADS of them under way a
+ * thread, no more blocks than the GPU holds at once. The checksum's arithmetic comes close to the same bound, so
+ * what is the same for all words of a piece (the upper half of their index) is computed once. What remains at a
+ * piece's ends, less than two words each, is the first block's, a byte a thread. A piece whose place is not
+ * congruent to its image offset modulo 8 is put together from aligned words: right, slower, rare. */
 #include "backend_real/cuda_kernel.h"
 
 #include "backend_real/checksum.h"
 
 #define THREADS 256
 #define LOADS   4
+/* A piece that is counted in 32 bits, with room for the strides past its end. */
+#define PIECE_WORDS_MAX (1u << 31)
 
 static __device__ __forceinline__ uint64_t now_ns()
 {
@@ -23,21 +26,50 @@ static __device__ __forceinline__ uint64_t term(uint64_t word, uint64_t index)
   return word * (checksum_mix(index) | 1);
 }
 
-/* Image bytes [from, to), byte by byte; at: address of image byte 0, as far as this piece goes. */
+/* checksum_mix() of indices whose sums with its first constant have one upper half in common. */
+struct mixer {
+  uint32_t high;
+  uint64_t rest; /* what the upper half adds to the first product */
+
+  static __device__ bool covers(uint64_t first, uint64_t last)
+  {
+    return (first + step) >> 32 == (last + step) >> 32;
+  }
+
+  explicit __device__ mixer(uint64_t index)
+      : high((uint32_t)((index + step) >> 32)), rest(((uint64_t)(high ^ high >> 30) << 32) * factor)
+  {
+  }
+
+  __device__ __forceinline__ uint64_t term(uint64_t word, uint32_t index) const
+  {
+    uint32_t low = index + (uint32_t)step;
+    low ^= __funnelshift_r(low, high, 30);
+    uint64_t x = low * factor + rest;
+    x = (x ^ x >> 27) * 0x94d049bb133111eb;
+    return word * ((x ^ x >> 31) | 1);
+  }
+
+  static constexpr uint64_t step = 0x9e3779b97f4a7c15, factor = 0xbf58476d1ce4e5b9;
+};
+
+/* Image bytes [from, to), fewer than the block has threads; at: address of image byte 0, as far as this piece
+ * goes. */
 static __device__ uint64_t sum_bytes(uintptr_t at, uint64_t from, uint64_t to)
 {
-  uint64_t sum = 0;
-  for (uint64_t p = from; p < to; p++)
-    sum += term((uint64_t) * (const uint8_t *)(at + p) << 8 * (p % 8), p / 8);
-  return sum;
+  const uint64_t p = from + threadIdx.x;
+  return p < to ? term((uint64_t) * (const uint8_t *)(at + p) << 8 * (p % 8), p / 8) : 0;
 }
 
-/* Words [first, last), whose addresses are multiples of 16, an even number of them. */
+/* Words [first, last), whose addresses are multiples of 16, an even number of them below 2^32, which one mixer
+ * covers. */
 static __device__ uint64_t sum_pairs(uintptr_t at, uint64_t first, uint64_t last)
 {
+  const mixer mix(first);
   const ulonglong2 *pair = (const ulonglong2 *)(at + 8 * first);
-  const uint64_t pairs = (last - first) / 2, stride = (uint64_t)gridDim.x * THREADS;
-  uint64_t sum = 0, k = (uint64_t)blockIdx.x * THREADS + threadIdx.x;
+  const uint32_t pairs = (uint32_t)((last - first) / 2), stride = gridDim.x * THREADS, low = (uint32_t)first;
+  uint64_t sum = 0;
+  uint32_t k = blockIdx.x * THREADS + threadIdx.x;
   for (; k + (LOADS - 1) * stride < pairs; k += LOADS * stride) {
     ulonglong2 w[LOADS];
 #pragma unroll
@@ -45,27 +77,26 @@ static __device__ uint64_t sum_pairs(uintptr_t at, uint64_t first, uint64_t last
       w[i] = __ldcs(pair + k + i * stride);
 #pragma unroll
     for (int i = 0; i < LOADS; i++) {
-      const uint64_t index = first + 2 * (k + i * stride);
-      sum += term(w[i].x, index) + term(w[i].y, index + 1);
+      const uint32_t index = low + 2 * (k + i * stride);
+      sum += mix.term(w[i].x, index) + mix.term(w[i].y, index + 1);
     }
   }
   for (; k < pairs; k += stride) {
     const ulonglong2 w = __ldcs(pair + k);
-    const uint64_t index = first + 2 * k;
-    sum += term(w.x, index) + term(w.y, index + 1);
+    sum += mix.term(w.x, low + 2 * k) + mix.term(w.y, low + 2 * k + 1);
   }
   return sum;
 }
 
-/* Words [first, last) whose addresses are no multiples of 8. */
-static __device__ uint64_t sum_shifted(uintptr_t at, uint64_t first, uint64_t last)
+/* Words [first, last), wherever they lie. */
+static __device__ uint64_t sum_singly(uintptr_t at, uint64_t first, uint64_t last)
 {
   const unsigned shift = 8 * (unsigned)(at % 8);
   const uint64_t *word = (const uint64_t *)((at + 8 * first) & ~(uintptr_t)7);
   const uint64_t words = last - first, stride = (uint64_t)gridDim.x * THREADS;
   uint64_t sum = 0;
   for (uint64_t k = (uint64_t)blockIdx.x * THREADS + threadIdx.x; k < words; k += stride)
-    sum += term(word[k] >> shift | word[k + 1] << (64 - shift), first + k);
+    sum += term(shift ? word[k] >> shift | word[k + 1] << (64 - shift) : word[k], first + k);
   return sum;
 }
 
@@ -74,20 +105,17 @@ static __device__ uint64_t sum_piece(const uint8_t *memory, const struct cuda_pi
 {
   const uint64_t begin = piece->offset, end = piece->offset + piece->bytes;
   const uintptr_t at = (uintptr_t)memory + piece->device - begin;
-  const bool alone = blockIdx.x == 0 && threadIdx.x == 0;
-  uint64_t first = (begin + 7) / 8, last = end / 8;
+  uint64_t first = (begin + 7) / 8, last = end / 8, sum = 0;
   if (first >= last)
-    return alone ? sum_bytes(at, begin, end) : 0;
-  uint64_t sum = 0;
-  if (at % 8) {
-    sum = sum_shifted(at, first, last);
+    return blockIdx.x == 0 ? sum_bytes(at, begin, end) : 0;
+  if (at % 8 || last - first > PIECE_WORDS_MAX || !mixer::covers(first, last)) {
+    sum = sum_singly(at, first, last);
   } else {
-    const uint64_t skip = (at + 8 * first) % 16 / 8, odd = (last - first - skip) % 2;
-    sum = sum_pairs(at, first + skip, last - odd);
-    first += skip;
-    last -= odd;
+    first += (at + 8 * first) % 16 / 8;
+    last -= (last - first) % 2;
+    sum = sum_pairs(at, first, last);
   }
-  if (alone)
+  if (blockIdx.x == 0)
     sum += sum_bytes(at, begin, 8 * first) + sum_bytes(at, 8 * last, end);
   return sum;
 }

@@ -22,7 +22,7 @@ static gboolean take_memory(struct cuda_gpu *gpu, uint64_t bytes, GError **error
   if (failed(gpu, cudaMemGetInfo(&left, &total), "ask for its memory", error))
     return FALSE;
   gpu->total = total;
-  if (bytes > left || left - bytes < SLACK_BYTES)
+  if (bytes >= left || left - bytes < SLACK_BYTES)
     return input_error(error, NULL, 0, "GPU %d (%s): %.2f GB are wanted, of %.2f GB %.2f GB are free",
                        gpu->ordinal, gpu->name, (double)bytes / 1e9, (double)total / 1e9, (double)left / 1e9);
   return !failed(gpu, cudaMalloc((void **)&gpu->memory, bytes + SLACK_BYTES), "take its memory", error);

@@ -102,8 +102,19 @@ static gboolean is_quiet(const struct cuda_gpu *gpu)
   return TRUE;
 }
 
+/* What lasts until it is stopped is. */
+static void stop_all(struct cuda_gpu *gpu)
+{
+  for (unsigned i = CUDA_COMPUTE; i < CUDA_LANES; i++) {
+    struct cuda_lane *lane = &gpu->lane[i];
+    for (uint64_t n = lane->ended; n < atomic_load(&lane->issued); n++)
+      __atomic_store_n(&lane->report[cuda_place(n)].stop, 1, __ATOMIC_RELEASE);
+  }
+}
+
 static int64_t give_up(struct cuda_watch *watch, struct cuda_gpu *gpu, int64_t now)
 {
+  stop_all(gpu);
   if (!is_quiet(gpu))
     return now + LOOK_NS;
   for (unsigned i = 0; i < CUDA_LANES; i++) {

@@ -95,9 +95,9 @@ static void copies_there_and_back(struct lab *lab)
                                .pieces = 1,
                                .piece = {{to, device, bytes}},
                                .after = there,
-                               .tag = ++tag};
+                               .tag = tag + 1};
     cr_assert_neq(there, lab->ops->copy(lab->device, &back));
-    cr_assert_eq(status_of(lab, tag), DEVICE_DONE);
+    cr_assert_eq(status_of(lab, ++tag), DEVICE_DONE);
     cr_assert_eq(memcmp(lab->host + from, lab->host + to, bytes), 0);
   }
 }

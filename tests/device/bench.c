@@ -73,13 +73,19 @@ void bench_verdict(struct bench *bench, gboolean good, const char *format, ...)
   fflush(stdout);
 }
 
-uint64_t bench_tag(struct bench *bench)
+uint64_t bench_tags(struct bench *bench, uint64_t count)
 {
-  if (bench->tag + 1 == ENDS_MAX) {
+  if (bench->tag + count >= ENDS_MAX) {
     ends_clear(bench->ends);
     bench->tag = 0;
   }
-  return ++bench->tag;
+  bench->tag += count;
+  return bench->tag - count + 1;
+}
+
+uint64_t bench_tag(struct bench *bench)
+{
+  return bench_tags(bench, 1);
 }
 
 const struct end *bench_await(struct bench *bench, uint64_t tag)

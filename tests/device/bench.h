@@ -27,8 +27,9 @@ void bench_close(struct bench *bench);
 /* Prints a check's verdict and counts it. */
 void bench_verdict(struct bench *bench, gboolean good, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
-/* A tag not in use. */
+/* A tag not in use; the first of so many in a row. */
 uint64_t bench_tag(struct bench *bench);
+uint64_t bench_tags(struct bench *bench, uint64_t count);
 /* The end of a tag; one that does not come in time ends the program. */
 const struct end *bench_await(struct bench *bench, uint64_t tag);
 

@@ -72,6 +72,70 @@ static void large_group(struct bench *bench, uint32_t gpu)
                 "GPU %u: %.1f MB verified after the copy that brought them", gpu, (double)bench->bytes / 1e6);
 }
 
+/* 40 pieces of one group, by three computes of which two go on. */
+static enum device_status in_parts(struct bench *bench, uint64_t expected)
+{
+  uint64_t tag = bench_tag(bench);
+  for (uint32_t at = 0; at < 40; at += DEVICE_PIECES) {
+    struct device_compute compute = {
+        .stream = 2, .pieces = MIN(40 - at, DEVICE_PIECES), .checksum = expected};
+    for (uint32_t i = 0; i < compute.pieces; i++)
+      compute.piece[i] = (struct device_range){1111 * (at + i), 1111, 1111 * (at + i)};
+    compute.more = at + DEVICE_PIECES < 40;
+    compute.tag = compute.more ? 0 : tag;
+    bench->ops->compute(bench->device, &compute);
+  }
+  return bench_await(bench, tag)->status;
+}
+
+static void parts(struct bench *bench)
+{
+  uint64_t sum = checksum(bench->host, 0, 40 * 1111), tag = bench_tag(bench);
+  bench_copy(bench, 0, FALSE, 0, REGION, 0, tag);
+  bench_await(bench, tag);
+  gboolean good = in_parts(bench, sum) == DEVICE_DONE && in_parts(bench, sum + 1) == DEVICE_WRONG_BYTES &&
+                  in_parts(bench, sum) == DEVICE_DONE;
+  bench_verdict(bench, good, "a compute in three parts is one compute");
+}
+
+/* To the GPU, from there to elsewhere in the host's memory, each waiting for the other on the device. */
+static void after_one_another(struct bench *bench)
+{
+  uint64_t token = 0, tag = bench_tag(bench);
+  const uint64_t bytes = REGION / 4;
+  g_autofree uint8_t *kept = g_memdup2(bench->host, 3 * bytes);
+  for (int i = 0; i < 100; i++) {
+    struct device_copy there = {
+        .pieces = 1, .piece = {{(uint64_t)(i % 2) * bytes, 0, bytes}}, .after = token};
+    token = bench->ops->copy(bench->device, &there);
+    struct device_copy back = {
+        .to_host = TRUE, .pieces = 1, .piece = {{2 * bytes, 0, bytes}}, .after = token};
+    back.tag = i == 99 ? tag : 0;
+    token = bench->ops->copy(bench->device, &back);
+  }
+  bench_await(bench, tag);
+  bench_verdict(bench, memcmp(bench->host + 2 * bytes, kept + bytes, bytes) == 0,
+                "copies to and from the GPU that wait for one another");
+  memcpy(bench->host, kept, 3 * bytes);
+}
+
+/* More copies than may be under way: each ends once, as done or as failed. */
+static void too_many(struct bench *bench)
+{
+  const uint64_t count = DEVICE_UNDER_WAY + 1000;
+  uint64_t first = bench_tags(bench, count), done = 0, failed = 0;
+  for (uint64_t i = 0; i < count; i++)
+    bench_copy(bench, 0, FALSE, i % 16 * (REGION / 16), REGION / 16, 0, first + i);
+  for (uint64_t i = 0; i < count; i++) {
+    enum device_status status = bench_await(bench, first + i)->status;
+    done += status == DEVICE_DONE;
+    failed += status == DEVICE_FAILED;
+  }
+  bench_verdict(bench, done >= DEVICE_UNDER_WAY && done + failed == count,
+                "%" G_GUINT64_FORMAT " copies at once: %" G_GUINT64_FORMAT " done, the others refused", count,
+                done);
+}
+
 static void outside(struct bench *bench)
 {
   uint64_t tag = bench_tag(bench);
@@ -91,6 +155,9 @@ void check_bytes(struct bench *bench)
     random_pieces(bench, gpu, rand, bench->quick ? 10 : 200);
     large_group(bench, gpu);
   }
+  parts(bench);
+  after_one_another(bench);
+  too_many(bench);
   outside(bench);
   g_rand_free(rand);
 }

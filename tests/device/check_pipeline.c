@@ -12,11 +12,10 @@ struct stage_times {
   double copy_ns, compute_ns; /* of a group, each alone */
 };
 
-/* Issues all groups at once on a GPU, as the core does; the tag of the last's end. */
-static uint64_t issue_groups(struct bench *bench, uint32_t gpu, uint64_t group, const uint64_t *sums,
-                             int64_t compute_ns)
+/* Issues all groups at once on a GPU, as the core does; their ends have the tags from `first` on. */
+static void issue_groups(struct bench *bench, uint32_t gpu, uint64_t group, const uint64_t *sums,
+                         int64_t compute_ns, uint64_t first)
 {
-  uint64_t tag = 0;
   for (uint32_t j = 0; j < GROUPS; j++) {
     struct device_compute compute = {
         .gpu = gpu,
@@ -25,26 +24,18 @@ static uint64_t issue_groups(struct bench *bench, uint32_t gpu, uint64_t group, 
         .checksum = sums[j],
         .compute_ns = compute_ns,
         .after = bench_copy(bench, gpu, FALSE, j * group, group, 0, 0),
-        .tag = tag = bench_tag(bench),
+        .tag = first + j,
     };
     bench->ops->compute(bench->device, &compute);
   }
-  return tag;
 }
 
-static gboolean all_done(struct bench *bench, uint64_t last)
+static gboolean all_done(struct bench *bench, uint64_t first)
 {
   gboolean done = TRUE;
-  for (uint64_t tag = last - GROUPS + 1; tag <= last; tag++)
-    done = done && bench_await(bench, tag)->status == DEVICE_DONE;
+  for (uint32_t j = 0; j < GROUPS; j++)
+    done = bench_await(bench, first + j)->status == DEVICE_DONE && done;
   return done;
-}
-
-/* Room for `count` tags in a row. */
-static void reserve_tags(struct bench *bench, uint64_t count)
-{
-  while (bench->tag + count >= ENDS_MAX - 1)
-    bench_tag(bench);
 }
 
 static struct stage_times measure(struct bench *bench, uint64_t group, const uint64_t *sums,
@@ -58,11 +49,12 @@ static struct stage_times measure(struct bench *bench, uint64_t group, const uin
   times.copy_ns = (double)(bench_await(bench, tag)->told_ns - begin) / GROUPS;
   begin = device_now();
   for (uint32_t j = 0; j < GROUPS; j++) {
+    tag = bench_tag(bench);
     struct device_compute compute = {.pieces = 1,
                                      .piece = {{j * group, group, j * group}},
                                      .checksum = sums[j],
                                      .compute_ns = compute_ns,
-                                     .tag = tag = bench_tag(bench)};
+                                     .tag = tag};
     bench->ops->compute(bench->device, &compute);
   }
   times.compute_ns = (double)(bench_await(bench, tag)->told_ns - begin) / GROUPS;
@@ -86,11 +78,11 @@ static void pipeline(struct bench *bench, uint64_t group, const uint64_t *sums, 
   gboolean done = TRUE;
   struct stage_times times = measure(bench, group, sums, compute_ns);
   for (unsigned i = 0; i < count; i++) {
-    reserve_tags(bench, GROUPS);
+    uint64_t first = bench_tags(bench, GROUPS);
     int64_t begin = device_now();
-    uint64_t last = issue_groups(bench, 0, group, sums, compute_ns);
-    taken[i] = (double)(bench_await(bench, last)->told_ns - begin);
-    done = done && all_done(bench, last);
+    issue_groups(bench, 0, group, sums, compute_ns, first);
+    taken[i] = (double)(bench_await(bench, first + GROUPS - 1)->told_ns - begin);
+    done = all_done(bench, first) && done;
   }
   double predicted = flow_shop_ns(&times), median = bench_percentile(taken, count, 0.5);
   gboolean close = median <= 1.05 * predicted + 500000;
@@ -125,8 +117,8 @@ void check_pipeline(struct bench *bench)
 /* All GPUs load and verify at once; each against the time that one takes alone. */
 void check_gpus_at_once(struct bench *bench)
 {
-  uint64_t group = MIN(bench->bytes / GROUPS, 16u << 20), sums[GROUPS], last[64];
-  uint32_t gpus = MIN(bench->gpus, (uint32_t)G_N_ELEMENTS(last));
+  uint64_t group = MIN(bench->bytes / GROUPS, 16u << 20), sums[GROUPS];
+  uint32_t gpus = bench->gpus;
   double alone = 0;
   gboolean done = TRUE;
   if (gpus < 2) {
@@ -136,13 +128,13 @@ void check_gpus_at_once(struct bench *bench)
   sum_groups(bench, group, sums);
   printf("\n%8s %16s %18s\n", "GPUs", "all loaded, ms", "GB/s together");
   for (uint32_t busy = 1; busy <= gpus; busy++) {
-    reserve_tags(bench, busy * GROUPS);
+    uint64_t first = bench_tags(bench, busy * GROUPS);
     int64_t begin = device_now(), end = 0;
     for (uint32_t gpu = 0; gpu < busy; gpu++)
-      last[gpu] = issue_groups(bench, gpu, group, sums, 0);
+      issue_groups(bench, gpu, group, sums, 0, first + gpu * GROUPS);
     for (uint32_t gpu = 0; gpu < busy; gpu++) {
-      end = MAX(end, bench_await(bench, last[gpu])->told_ns);
-      done = done && all_done(bench, last[gpu]);
+      done = all_done(bench, first + gpu * GROUPS) && done;
+      end = MAX(end, bench_await(bench, first + gpu * GROUPS + GROUPS - 1)->told_ns);
     }
     double taken = (double)(end - begin);
     alone = busy == 1 ? taken : alone;

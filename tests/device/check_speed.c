@@ -66,6 +66,12 @@ static double verify_rate(struct bench *bench, uint64_t offset, uint64_t shift, 
   return (double)bytes / bench_percentile(sample, count, 0.5);
 }
 
+/* Four times as large, at last `most`; 0: that was the last. */
+static uint64_t next_group(uint64_t bytes, uint64_t most)
+{
+  return bytes == most ? 0 : MIN(4 * bytes, most);
+}
+
 void check_verify_speed(struct bench *bench)
 {
   uint64_t tag = bench_tag(bench);
@@ -75,8 +81,7 @@ void check_verify_speed(struct bench *bench)
   double largest = 0;
   printf("\n%14s %16s %10s %22s %22s\n", "group (bytes)", "verified in, us", "GB/s", "off by 8 bytes, GB/s",
          "off by 3 bytes, GB/s");
-  for (uint64_t bytes = 65536; bytes <= bench->bytes - 8;
-       bytes = bytes * 4 > bench->bytes - 8 && bytes < bench->bytes / 2 ? bench->bytes - 8 : bytes * 4) {
+  for (uint64_t bytes = 65536; bytes; bytes = next_group(bytes, bench->bytes - 8)) {
     double rate = verify_rate(bench, 0, 0, bytes, count), by8 = verify_rate(bench, 8, 0, bytes, count);
     double by3 = verify_rate(bench, 0, 3, bytes, count);
     printf("%14" G_GUINT64_FORMAT " %16.2f %10.1f %22.1f %22.1f\n", bytes, (double)bytes / rate / 1e3, rate,
