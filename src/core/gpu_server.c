@@ -238,6 +238,15 @@ static void gpu_server_start(void *actor)
 /* --- what comes in
  * --------------------------------------------------------------------------------------------------*/
 
+/* Memory that is real cannot grow past what was taken at the start. */
+static void cache_resize(struct gpu_server *s, uint64_t bytes)
+{
+  if (!(s->world->ops->capabilities & WORLD_UNBOUNDED_MEMORY))
+    bytes = MIN(bytes, s->config->host_cache_bytes);
+  if (s->host)
+    tier_set_capacity(s->host, bytes, world_now(s->world));
+}
+
 static void gpu_server_message(void *actor, actor_id from, const struct message *m)
 {
   struct gpu_server *s = actor;
@@ -259,8 +268,7 @@ static void gpu_server_message(void *actor, actor_id from, const struct message 
     trainer_train(s, &m->train);
     break;
   case MESSAGE_CACHE_SIZE:
-    if (s->host)
-      tier_set_capacity(s->host, m->cache_size.bytes, world_now(s->world));
+    cache_resize(s, m->cache_size.bytes);
     break;
   case MESSAGE_LEAVE:
     s->leaving = TRUE;
