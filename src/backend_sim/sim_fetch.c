@@ -142,79 +142,6 @@ static void group_arrived(struct sim *sim, struct sim_fetch *f, uint32_t group, 
   }
 }
 
-static gboolean over_window(const struct sim_fetch *f)
-{
-  return f->window > 0 && f->arrived > f->uploaded + f->window;
-}
-
-static uint32_t next_group(const struct sim_fetch *f, uint32_t s)
-{
-  return f->passed[s] < f->milestones[s] ? f->slice_group[s * f->groups + f->passed[s]] : UINT32_MAX;
-}
-
-/* Bytes of the ring that are taken while the group comes: from the first that is still to be uploaded. */
-static uint64_t ring_needs(const struct sim_fetch *f, uint64_t end)
-{
-  return f->pending < f->groups ? end - f->plan->group_offset[f->pending] : 0;
-}
-
-static uint64_t group_end(const struct sim_fetch *f, uint32_t group)
-{
-  return f->plan->group_offset[group] + f->plan->group_bytes[group];
-}
-
-static gboolean over_ring(const struct sim_fetch *f, uint32_t group)
-{
-  return ring_needs(f, group_end(f, group)) > f->ring;
-}
-
-/* A stream stops at a milestone while too much waits for PCIe or the ring has no room for its next group, but
- * never one that the next group to be uploaded needs: so that can always arrive. In sequential order it stops
- * where it is ahead of the group allowed. */
-static gboolean must_pause(const struct sim_fetch *f, uint32_t s)
-{
-  uint32_t next = next_group(f, s);
-  if (f->sequential)
-    return next > f->allowed;
-  return next > f->pending && (over_window(f) || over_ring(f, next));
-}
-
-/* The stream's next group begins to come. */
-static void begin_group(struct sim_fetch *f, uint32_t s)
-{
-  f->ring_end = MAX(f->ring_end, group_end(f, next_group(f, s)));
-  g_assert(ring_needs(f, f->ring_end) <= f->ring);
-}
-
-static void pause_stream(struct sim *sim, struct sim_fetch *f, uint32_t s, double at)
-{
-  stream_pause(sim->net, f->stream[s], at);
-  f->paused[s] = TRUE;
-  f->paused_count++;
-}
-
-static void resume_streams(struct sim *sim, struct sim_fetch *f, double at)
-{
-  for (uint32_t s = 0; s < f->streams && f->paused_count > 0; s++) {
-    if (!f->paused[s] || must_pause(f, s))
-      continue;
-    f->paused[s] = FALSE;
-    f->paused_count--;
-    begin_group(f, s);
-    if (!f->stalled[s])
-      stream_resume(sim->net, f->stream[s], at);
-  }
-}
-
-/* Sequential order: the next group may come once the one before is here and window and ring have room. */
-static void allow_next(struct sim *sim, struct sim_fetch *f, double at)
-{
-  if (f->allowed + 1 > f->lowest || f->lowest == f->groups || over_window(f) || over_ring(f, f->lowest))
-    return;
-  f->allowed = f->lowest;
-  resume_streams(sim, f, at);
-}
-
 static void group_complete(struct sim *sim, struct sim_fetch *f, uint32_t group, double byte_time)
 {
   group_arrived(sim, f, group, byte_time);
@@ -227,7 +154,7 @@ static void group_complete(struct sim *sim, struct sim_fetch *f, uint32_t group,
     f->next_at = f->last_arrival;
     sim_at(sim, f->next_at, EV_FETCH_NEXT, f->self);
   } else if (f->paused_count > 0) {
-    resume_streams(sim, f, byte_time);
+    sim_fetch_resume(sim, f, byte_time);
   }
   if (f->left == 0) {
     f->status = OP_DONE;
@@ -247,10 +174,7 @@ void sim_fetch_milestone(struct sim *sim, uint64_t user, uint32_t milestone, dou
     group_complete(sim, f, group, f->byte_time[group]);
   if (f->passed[s] == f->milestones[s])
     return;
-  if (must_pause(f, s))
-    pause_stream(sim, f, s, exact_ns);
-  else
-    begin_group(f, s);
+  sim_fetch_go_on(sim, f, s, exact_ns);
 }
 
 gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *f, uint32_t group, struct sim_copy *copy,
@@ -277,9 +201,9 @@ void sim_fetch_credit(struct sim *sim, struct sim_fetch *f, uint32_t group, doub
   if (f->paused_count == 0)
     return;
   if (!f->sequential)
-    resume_streams(sim, f, exact_ns);
+    sim_fetch_resume(sim, f, exact_ns);
   else if (f->next_at <= (double)sim->now)
-    allow_next(sim, f, MAX(f->next_at, exact_ns));
+    sim_fetch_allow_next(sim, f, MAX(f->next_at, exact_ns));
 }
 
 /* --- begin and end
@@ -311,12 +235,8 @@ static void streams_start(struct sim *sim, struct sim_fetch *f)
     f->stream[s] = stream_start(sim->net, f->start, links, count, 0, f->slice_end + (size_t)s * f->groups,
                                 f->milestones[s], (uint64_t)f->self << 8 | s);
     f->stalled[s] = f->remote && sim->dead_memory[f->servers[s]];
-    if (must_pause(f, s)) {
-      pause_stream(sim, f, s, f->start);
-      continue;
-    }
-    begin_group(f, s);
-    if (f->stalled[s])
+    sim_fetch_go_on(sim, f, s, f->start);
+    if (f->stalled[s] && !f->paused[s])
       stream_pause(sim->net, f->stream[s], f->start);
   }
   /* Leading groups without bytes are here at once. */
@@ -334,7 +254,7 @@ op_id sim_fetch_begin(struct port *port, const struct fetch_spec *spec)
   f->tag = spec->tag;
   f->request = spec->request;
   f->window = spec->window_bytes;
-  f->ring = spec->ring_bytes;
+  f->ring = spec->ring_bytes < spec->plan->total_bytes ? spec->ring_bytes : 0;
   f->ring_end = 0;
   f->live = TRUE;
   f->sequential = spec->sequential;
@@ -416,7 +336,7 @@ void sim_fetch_event(struct sim *sim, enum sim_event event, uint32_t index)
   else if (event == EV_FETCH_START && !f->started)
     streams_start(sim, f);
   else if (event == EV_FETCH_NEXT)
-    allow_next(sim, f, f->next_at);
+    sim_fetch_allow_next(sim, f, f->next_at);
 }
 
 /* --- failures

@@ -68,7 +68,7 @@ struct sim_timer {
 struct sim_fetch {
   struct port *port;
   uint64_t tag, request, window, bytes;
-  uint64_t ring, ring_end; /* its size; the image's byte up to which groups have begun to come */
+  uint64_t ring, ring_end; /* size, 0: all that is read fits; image's byte up to which groups have begun */
   uint32_t self, next, generation;
   gboolean live, sequential, remote, started;
   enum op_status status;
@@ -246,6 +246,14 @@ void sim_fetch_credit(struct sim *sim, struct sim_fetch *fetch, uint32_t group, 
 void sim_fetch_server_failed(struct sim *sim, uint32_t memory_server);
 void sim_fetch_port_failed(struct sim *sim, struct port *port);
 void sim_fetch_free(struct sim_fetch *fetch);
+
+/* sim_fetch_flow.c: streams that run ahead are held back */
+/* The stream is at the end of a group, or at its start: it goes on with its next group, or pauses. */
+void sim_fetch_go_on(struct sim *sim, struct sim_fetch *fetch, uint32_t stream, double exact_ns);
+/* More of them may go on. */
+void sim_fetch_resume(struct sim *sim, struct sim_fetch *fetch, double exact_ns);
+/* Sequential order: the next group may come once the one before is here, and window and ring have room. */
+void sim_fetch_allow_next(struct sim *sim, struct sim_fetch *fetch, double exact_ns);
 
 /* sim_copy.c */
 op_id sim_copy_begin(struct port *port, const struct copy_spec *spec);

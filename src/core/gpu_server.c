@@ -258,13 +258,16 @@ static gboolean is_sane(const struct gpu_server *s, const struct message *m)
   }
 }
 
-/* The cache gets what it may have of the host's memory beside staging. */
+/* The cache gets what it may have of the host's memory beside staging; memory that is real cannot grow past
+ * what was taken at the start. */
 static void resize_cache(struct gpu_server *s, uint64_t bytes)
 {
   uint64_t staging = s->gpus * s->config->staging_bytes, host = s->hardware->host_memory_bytes;
   if (!s->host)
     return;
   uint64_t cache = MIN(bytes, host > staging ? host - staging : 0);
+  if (!(s->world->ops->capabilities & WORLD_UNBOUNDED_MEMORY))
+    cache = MIN(cache, s->config->host_cache_bytes);
   tier_set_capacity(s->host, cache, world_now(s->world));
   s->usage.host_bytes = MAX(s->usage.host_bytes, cache + staging);
 }
@@ -293,6 +296,9 @@ static void gpu_server_message(void *actor, actor_id from, const struct message 
     break;
   case MESSAGE_CACHE_SIZE:
     resize_cache(s, m->cache_size.bytes);
+=======
+    resize_cache(s, m->cache_size.bytes);
+>>>>>>> refs/heads/seam
     break;
   case MESSAGE_LEAVE:
     s->leaving = TRUE;

@@ -182,6 +182,12 @@ struct load *gpu_find_load(struct gpu_server *s, struct gpu *gpu, uint32_t model
 /* A load has brought the model. */
 void gpu_loaded(struct gpu_server *s, struct gpu *gpu, uint32_t model);
 
+/* gpu_compute.c */
+/* The groups that are not computed yet, each after its upload. load: NULL once every group is there. */
+void gpu_compute_groups(struct gpu_server *s, struct task *task, const struct grouping *grouping,
+                        const struct load *load);
+void gpu_compute_resident(struct gpu_server *s, struct task *task);
+
 /* gpu_load.c */
 struct load *load_new(struct gpu_server *s, struct gpu *gpu, struct task *task, enum load_source source,
                       const struct grouping *grouping);

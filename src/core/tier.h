@@ -80,7 +80,7 @@ void tier_remove(struct tier *tier, uint32_t model);
 gboolean tier_evict(struct tier *tier, uint32_t model, int64_t now_ns);
 /* Lowers or raises the limit; evicts what is over. What is pinned stays over the limit only until it is
  * unpinned: then tier_unpin evicts it. A tier with places grows its memory at the end where the limit passes
- * all before: a world with real memory refuses such a limit. */
+ * all before: only for a world whose memory is not bounded. */
 void tier_set_capacity(struct tier *tier, uint64_t capacity_bytes, int64_t now_ns);
 /* Space taken by something that is no model (training state); FALSE if it cannot be had. */
 gboolean tier_hold(struct tier *tier, uint64_t bytes, int64_t now_ns);

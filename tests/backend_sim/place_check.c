@@ -1,36 +1,7 @@
 /* The rules of places; see place_check.h. */
 #include "place_check.h"
 
-#include "content.h"
-
-enum kind { FETCH, COPY, COMPUTE };
-
-/* Bytes of one memory that an operation reads or writes. */
-struct access {
-  struct memory *memory;
-  uint64_t at, length, image;
-  gboolean write;
-};
-
-struct memory {
-  actor_id actor;
-  uint32_t gpu; /* NO_INDEX: host memory */
-  uint64_t bytes;
-  struct content *content;
-};
-
-struct live {
-  op_id op, after, after_fetch;
-  enum kind kind;
-  actor_id actor;
-  uint32_t model, gpu, lane, group;
-  gboolean to_host, ring; /* ring: a fetch into less than it reads, or a copy from there */
-  GArray *accesses;
-  const struct fetch_plan *plan;
-  uint32_t first_group;
-  gboolean remote;
-  uint32_t server[MEMORY_SERVERS_MAX];
-};
+#include "live.h"
 
 struct place_check {
   const struct config *config;
@@ -54,7 +25,7 @@ static void problem(struct place_check *check, actor_id actor, const char *forma
   g_autofree char *text = g_strdup_vprintf(format, list);
   va_end(list);
   check->problem =
-      g_strdup_printf("actor kind %u number %u: %s", ACTOR_KIND(actor), ACTOR_INDEX(actor), text);
+      g_strdup_printf("actor kind %d number %d: %s", (int)ACTOR_KIND(actor), (int)ACTOR_INDEX(actor), text);
 }
 
 /* --- memories
@@ -91,13 +62,6 @@ static void memory_free(gpointer data)
   g_free(m);
 }
 
-static void live_free(gpointer data)
-{
-  struct live *live = data;
-  g_array_unref(live->accesses);
-  g_free(live);
-}
-
 /* Adds the image's bytes [image, image + bytes) at place (byte - zero) mod ring. */
 static void access_add(struct place_check *check, struct live *live, struct memory *memory,
                        const struct ranges *place, uint64_t ring, uint64_t zero, uint64_t image,
@@ -118,75 +82,12 @@ static void access_add(struct place_check *check, struct live *live, struct memo
   }
 }
 
-/* --- order
- * ----------------------------------------------------------------------------------------------------------*/
-
-static struct live *live_find(const struct place_check *check, op_id op)
-{
-  for (guint i = 0; op != 0 && i < check->live->len; i++) {
-    struct live *live = g_ptr_array_index(check->live, i);
-    if (live->op == op)
-      return live;
-  }
-  return NULL;
-}
-
-static gboolean same_lane(const struct live *a, const struct live *b)
-{
-  return a->kind == b->kind && a->kind != FETCH && a->actor == b->actor && a->gpu == b->gpu &&
-         a->lane == b->lane && a->to_host == b->to_host;
-}
-
-/* b, begun after a, starts only when a is over (or, a being its fetch, its part of a). */
-static gboolean ordered(const struct place_check *check, const struct live *a, const struct live *b)
-{
-  if (b->after == a->op || b->after_fetch == a->op || same_lane(a, b))
-    return TRUE;
-  const struct live *before = live_find(check, b->after);
-  if (before && ordered(check, a, before))
-    return TRUE;
-  for (guint i = 0; i < check->live->len; i++) {
-    const struct live *other = g_ptr_array_index(check->live, i);
-    if (other == b)
-      break;
-    if (same_lane(other, b) && other != a && ordered(check, a, other))
-      return TRUE;
-  }
-  return FALSE;
-}
-
-static gboolean collide(const struct live *a, const struct live *b)
-{
-  for (guint i = 0; i < a->accesses->len; i++)
-    for (guint k = 0; k < b->accesses->len; k++) {
-      const struct access *x = &g_array_index(a->accesses, struct access, i);
-      const struct access *y = &g_array_index(b->accesses, struct access, k);
-      if (x->memory == y->memory && (x->write || y->write) && x->at < y->at + y->length &&
-          y->at < x->at + x->length)
-        return TRUE;
-    }
-  return FALSE;
-}
-
-static struct live *live_new(struct place_check *check, actor_id actor, op_id op, enum kind kind,
-                             uint32_t model)
-{
-  (void)check;
-  struct live *live = g_new0(struct live, 1);
-  *live = (struct live){.op = op,
-                        .kind = kind,
-                        .actor = actor,
-                        .model = model,
-                        .accesses = g_array_new(FALSE, FALSE, sizeof(struct access))};
-  return live;
-}
-
 static void live_begin(struct place_check *check, struct live *live)
 {
   static const char *const names[] = {"fetch", "copy", "computation"};
   for (guint i = 0; i < check->live->len; i++) {
     const struct live *other = g_ptr_array_index(check->live, i);
-    if (other->actor == live->actor && collide(other, live) && !ordered(check, other, live))
+    if (other->actor == live->actor && live_collide(other, live) && !live_ordered(check->live, other, live))
       problem(check, live->actor, "a %s of model %u touches bytes of a %s of model %u under way",
               names[live->kind], live->model, names[other->kind], other->model);
   }
@@ -234,7 +135,7 @@ static void on_fetch(void *context, actor_id actor, op_id op, const struct fetch
 {
   struct place_check *check = context;
   const struct fetch_plan *plan = spec->plan;
-  struct live *live = live_new(check, actor, op, FETCH, spec->model);
+  struct live *live = live_new(actor, op, FETCH, spec->model);
   struct memory *memory = memory_of(check, actor, NO_INDEX);
   uint64_t zero = plan->groups ? plan->group_offset[0] : 0;
   live->plan = plan;
@@ -267,7 +168,7 @@ static void on_fetch(void *context, actor_id actor, op_id op, const struct fetch
 
 static void expect_of_fetch(struct place_check *check, struct live *live, const struct copy_spec *spec)
 {
-  const struct live *fetch = live_find(check, spec->after_fetch);
+  const struct live *fetch = live_find(check->live, spec->after_fetch);
   if (!fetch)
     return;
   const struct fetch_plan *plan = fetch->plan;
@@ -291,7 +192,7 @@ static void expect_of_fetch(struct place_check *check, struct live *live, const 
 static void on_copy(void *context, actor_id actor, op_id op, const struct copy_spec *spec)
 {
   struct place_check *check = context;
-  struct live *live = live_new(check, actor, op, COPY, spec->model);
+  struct live *live = live_new(actor, op, COPY, spec->model);
   live->gpu = spec->gpu;
   live->lane = spec->lane;
   live->group = spec->group;
@@ -310,7 +211,7 @@ static void on_copy(void *context, actor_id actor, op_id op, const struct copy_s
     problem(check, actor, "a copy of model %u has no place on its GPU", spec->model);
   check->counts.copies++;
   expect_of_fetch(check, live, spec);
-  if (!live_find(check, spec->after_fetch))
+  if (!live_find(check->live, spec->after_fetch))
     expect_content(check, live, "beginning");
   live_begin(check, live);
 }
@@ -318,7 +219,7 @@ static void on_copy(void *context, actor_id actor, op_id op, const struct copy_s
 static void on_compute(void *context, actor_id actor, op_id op, const struct compute_spec *spec)
 {
   struct place_check *check = context;
-  struct live *live = live_new(check, actor, op, COMPUTE, spec->model);
+  struct live *live = live_new(actor, op, COMPUTE, spec->model);
   live->gpu = spec->gpu;
   live->lane = spec->stream;
   live->after = spec->after;
@@ -328,7 +229,7 @@ static void on_compute(void *context, actor_id actor, op_id op, const struct com
   else if (spec->model != NO_INDEX && check->config->system->residence != RESIDENCE_EVERYWHERE)
     problem(check, actor, "a computation of model %u has no place", spec->model);
   check->counts.computes++;
-  if (!live_find(check, spec->after))
+  if (!live_find(check->live, spec->after))
     expect_content(check, live, "beginning");
   live_begin(check, live);
 }
@@ -354,7 +255,7 @@ static void fetch_done(const struct live *live)
 static void on_ended(void *context, actor_id actor, op_id op, const struct completion *completion)
 {
   struct place_check *check = context;
-  struct live *live = live_find(check, op);
+  struct live *live = live_find(check->live, op);
   if (!live || live->actor != actor) {
     problem(check, actor, "an operation ended that nobody began");
     return;
@@ -381,7 +282,7 @@ static void on_fill(void *context, actor_id actor, uint32_t model, uint64_t offs
                     uint32_t gpu, const struct ranges *place)
 {
   struct place_check *check = context;
-  struct live *live = live_new(check, actor, 0, COPY, model);
+  struct live *live = live_new(actor, 0, COPY, model);
   access_add(check, live, memory_of(check, actor, gpu), place, UINT64_MAX, offset, offset, bytes, TRUE);
   for (guint i = 0; i < live->accesses->len; i++) {
     const struct access *a = &g_array_index(live->accesses, struct access, i);
@@ -409,7 +310,7 @@ static void on_serve(void *context, actor_id actor, uint32_t model, uint64_t off
     check->counts.unserved++;
     return;
   }
-  struct live *live = live_new(check, actor, 0, COPY, model);
+  struct live *live = live_new(actor, 0, COPY, model);
   access_add(check, live, memory_of(check, actor, NO_INDEX), place, UINT64_MAX, offset, offset, bytes, FALSE);
   expect_content(check, live, "served");
   live_free(live);
