@@ -6,9 +6,14 @@ static double client_share(const struct config *config, uint32_t gpu)
 {
   if (config->hardware_count == 1 || gpu >= config->gpus)
     return 0.5;
-  uint32_t server = config->servers - 1;
-  while (config->server[server].first_gpu > gpu)
-    server--;
+  uint32_t server = 0, last = config->servers - 1;
+  while (server < last) { /* the last one that begins at or before the GPU */
+    uint32_t middle = (server + last + 1) / 2;
+    if (config->server[middle].first_gpu <= gpu)
+      server = middle;
+    else
+      last = middle - 1;
+  }
   double own = config->hardware[0].control_ns, all = own + config_server_hardware(config, server)->control_ns;
   return all > 0 ? own / all : 0.5;
 }
