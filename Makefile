@@ -182,6 +182,7 @@ help:
 	@echo 'make bench           speeds, each beside its yardstick'
 	@echo 'make fuzz            libFuzzer, FUZZ_SECONDS=600 each target; stops at the first finding'
 	@echo 'make lint            format, cppcheck, what src/core may not use, sizes'
+	@echo 'make readme          renew the outputs that README.md shows'
 	@echo 'make format          clang-format -i, as lint wants it'
 	@echo 'make install         PREFIX=/usr/local, DESTDIR='
 	@echo 'make deps            install what is missing (Debian; done by demo, check, bench, fuzz and lint themselves)'
@@ -217,6 +218,12 @@ fuzz:
 	@scripts/deps.sh build fuzz
 	@$(submake) CC=clang FUZZER=1 fuzz-programs
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(fuzz_src:tests/fuzz/fuzz_%.c=$(BUILD_ROOT)/libfuzzer/fuzz/%)
+
+.PHONY: readme
+readme:
+	@scripts/deps.sh build check
+	@$(submake) all
+	@scripts/readme.sh $(program)
 
 lint:
 	@scripts/deps.sh lint
