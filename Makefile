@@ -224,6 +224,7 @@ help:
 	@echo 'make bench           speeds, each beside its yardstick'
 	@echo 'make fuzz            libFuzzer, FUZZ_SECONDS=600 each target; stops at the first finding'
 	@echo 'make lint            format, cppcheck, what src/core may not use, sizes'
+	@echo 'make readme          renew the outputs that README.md shows'
 	@echo 'make format          clang-format -i, as lint wants it'
 	@echo 'make device-bundle   build/device: the programs and the libraries that they load, to run on another Linux'
 	@echo 'make install         PREFIX=/usr/local, DESTDIR='
@@ -260,6 +261,12 @@ fuzz:
 	@scripts/deps.sh build fuzz
 	@$(submake) CC=clang FUZZER=1 fuzz-programs
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(fuzz_src:tests/fuzz/fuzz_%.c=$(BUILD_ROOT)/libfuzzer/fuzz/%)
+
+.PHONY: readme
+readme:
+	@scripts/deps.sh build check
+	@$(submake) all
+	@scripts/readme.sh $(program)
 
 lint:
 	@scripts/deps.sh lint

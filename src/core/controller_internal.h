@@ -77,6 +77,16 @@ struct controller {
 enum controller_timer { TIMER_PROXY, TIMER_LATE, TIMER_HEARTBEAT, TIMER_TRAIN };
 #define TIMER_TAG(kind, value) ((uint64_t)(kind) << 32 | (value))
 
+/* controller_slots.c: a tag is a slot's index; a slot is in at most one of the first two lists */
+uint32_t controller_slot_take(struct controller *c);
+void controller_slot_give(struct controller *c, uint32_t tag);
+void controller_outstanding_add(struct controller *c, uint32_t tag);
+void controller_outstanding_remove(struct controller *c, uint32_t tag);
+void controller_central_add(struct controller *c, uint32_t tag);
+void controller_central_remove(struct controller *c, uint32_t tag);
+void controller_open_add(struct controller *c, uint32_t tag);
+void controller_open_remove(struct controller *c, uint32_t tag);
+
 /* controller_requests.c */
 void controller_request(struct controller *c, const struct message_request *m);
 void controller_done(struct controller *c, uint32_t server, const struct message_done *m);

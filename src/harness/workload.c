@@ -5,6 +5,7 @@
 #include "harness/clients.h"
 #include "harness/flights.h"
 #include "harness/jobs.h"
+#include "harness/request_times.h"
 
 #define TIMER_ARRIVAL 1
 #define TIMER_PHASE   2
@@ -169,33 +170,6 @@ static void submit_job(struct workload *w)
 /* --- answers
  * --------------------------------------------------------------------------------------------------------*/
 
-/* Part of a request's control latency that lies between client and controller, by the hardware files. */
-static double client_share(const struct workload *w, uint32_t gpu)
-{
-  const struct config *config = &w->setup->config;
-  if (config->hardware_count == 1 || gpu >= config->gpus)
-    return 0.5;
-  uint32_t server = config->servers - 1;
-  while (config->server[server].first_gpu > gpu)
-    server--;
-  double own = config->hardware[0].control_ns, all = own + config_server_hardware(config, server)->control_ns;
-  return all > 0 ? own / all : 0.5;
-}
-
-/* Control latency is what the answer took beyond the durations that it tells: two hops between client and
- * controller, two between controller and GPU server. */
-static void fill_times(const struct workload *w, struct request_row *row, const struct message_answer *m)
-{
-  row->dispatch_ns = row->start_ns = -1;
-  if (m->queued_ns < 0)
-    return;
-  int64_t known = m->queued_ns + max_i64(0, m->waited_ns) + max_i64(0, m->executed_ns);
-  double two_hops = (double)(row->end_ns - row->arrival_ns - known) / 2, share = client_share(w, m->gpu);
-  row->dispatch_ns = row->arrival_ns + (int64_t)(two_hops * share) + m->queued_ns;
-  if (m->waited_ns >= 0 && m->executed_ns >= 0)
-    row->start_ns = row->dispatch_ns + (int64_t)(two_hops * (1 - share)) + m->waited_ns;
-}
-
 static void answered(struct workload *w, const struct message_answer *m)
 {
   const struct flight *flight = flights_find(w->flights, m->id);
@@ -209,7 +183,7 @@ static void answered(struct workload *w, const struct message_answer *m)
                             .end_ns = now(w),
                             .outcome = (enum outcome)m->outcome,
                             .found = (enum found)m->found};
-  fill_times(w, &row, m);
+  request_times(&w->setup->config, m, &row);
   row.slo_met =
       row.outcome == OUTCOME_COMPLETED && (double)(row.end_ns - row.arrival_ns) <= w->slo_ns[row.model];
   flights_end(w->flights, m->id);
