@@ -270,11 +270,6 @@ gboolean csv_rewind(struct csv *csv, GError **error)
   return !csv->header_in_file || csv_next(csv, error) >= 0;
 }
 
-const char *csv_path(const struct csv *csv)
-{
-  return csv->path;
-}
-
 unsigned csv_fields(const struct csv *csv)
 {
   return csv->fields;

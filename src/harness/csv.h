@@ -42,7 +42,6 @@ int csv_next(struct csv *csv, GError **error);
 /* Starts again after the header. */
 gboolean csv_rewind(struct csv *csv, GError **error);
 
-const char *csv_path(const struct csv *csv);
 unsigned csv_fields(const struct csv *csv);
 /* NUL-terminated text of field i of the current record; i < csv_fields. */
 const char *csv_text(const struct csv *csv, unsigned i);

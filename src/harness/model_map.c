@@ -142,11 +142,6 @@ void model_map_rank(struct model_map *map)
     ((struct name_rank *)sorted->pdata[i])->model = map->setup->popular[i % map->models];
 }
 
-uint32_t model_map_names(const struct model_map *map)
-{
-  return map->order->len;
-}
-
 void model_map_mix(const struct model_map *map, struct target target, double *part)
 {
   const struct catalog *catalog = map->setup->catalog;

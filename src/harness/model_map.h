@@ -33,8 +33,6 @@ uint32_t model_map_draw(struct model_map *map);
  * is first met after that goes by popularity. */
 void model_map_count(struct model_map *map, struct target target);
 void model_map_rank(struct model_map *map);
-/* Number of names met so far; targets' name indices are below it. */
-uint32_t model_map_names(const struct model_map *map);
 
 /* part[p] = probability that a request for the target gets a model of profile p. Names must be ranked. */
 void model_map_mix(const struct model_map *map, struct target target, double *part);
