@@ -188,7 +188,7 @@ static gboolean receive(struct link *link)
 {
   zmq_msg_t payload;
   zmq_msg_init(&payload);
-  gboolean some = zmq_msg_recv(&payload, link->control.socket, ZMQ_DONTWAIT) >= 0;
+  gboolean some = control_socket_receive(link->control.socket, &payload);
   if (some)
     handle(link, zmq_msg_data(&payload), zmq_msg_size(&payload),
            control_socket_last_part(link->control.socket, &payload));

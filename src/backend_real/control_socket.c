@@ -155,9 +155,21 @@ int control_socket_fd(void *socket)
 
 gboolean control_socket_ready(void *socket)
 {
-  int events = 0;
-  size_t size = sizeof events;
-  return zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size) == 0 && (events & ZMQ_POLLIN) != 0;
+  int events = 0, status;
+  do {
+    size_t size = sizeof events;
+    status = zmq_getsockopt(socket, ZMQ_EVENTS, &events, &size);
+  } while (status != 0 && errno == EINTR);
+  return status == 0 && (events & ZMQ_POLLIN) != 0;
+}
+
+gboolean control_socket_receive(void *socket, zmq_msg_t *part)
+{
+  int size;
+  do
+    size = zmq_msg_recv(part, socket, ZMQ_DONTWAIT);
+  while (size < 0 && errno == EINTR);
+  return size >= 0;
 }
 
 gboolean control_socket_last_part(void *socket, zmq_msg_t *last)
@@ -166,7 +178,7 @@ gboolean control_socket_last_part(void *socket, zmq_msg_t *last)
   for (int more = zmq_msg_more(last); more; none = FALSE) {
     zmq_msg_t part;
     zmq_msg_init(&part);
-    more = zmq_msg_recv(&part, socket, ZMQ_DONTWAIT) >= 0 && zmq_msg_more(&part);
+    more = control_socket_receive(socket, &part) && zmq_msg_more(&part);
     zmq_msg_close(&part);
   }
   return none;
@@ -204,7 +216,8 @@ gboolean control_socket_event(struct control_socket *control, struct control_eve
   else if (number == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
     *event = (struct control_event){CONTROL_REFUSED, protocol_failure(value)};
   else if (number == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL)
-    *event = (struct control_event){CONTROL_REFUSED, "it broke off"};
+    *event =
+        (struct control_event){CONTROL_REFUSED, "it broke off before the keys were proven: do they fit?"};
   else
     *event = (struct control_event){CONTROL_DISCONNECTED, "the connection broke off"};
   return TRUE;

@@ -33,6 +33,8 @@ void control_socket_drop(struct control_socket *control);
 /* To watch, edge triggered, with control_socket_ready. */
 int control_socket_fd(void *socket);
 gboolean control_socket_ready(void *socket);
+/* The next part, if one is there. */
+gboolean control_socket_receive(void *socket, zmq_msg_t *part);
 /* Skips the parts that came after `last`, which nobody expects. FALSE: there were some. */
 gboolean control_socket_last_part(void *socket, zmq_msg_t *last);
 /* FALSE: no more for now. */

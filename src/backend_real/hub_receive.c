@@ -91,13 +91,16 @@ static gboolean receive(struct hub *hub)
 {
   void *socket = hub->control.socket;
   struct routing routing;
-  int size = zmq_recv(socket, routing.bytes, sizeof routing.bytes, ZMQ_DONTWAIT);
-  if (size < 0)
+  zmq_msg_t name, payload;
+  zmq_msg_init(&name);
+  gboolean some = control_socket_receive(socket, &name);
+  routing.size = (uint8_t)MIN(zmq_msg_size(&name), ROUTING_BYTES_MAX);
+  memcpy(routing.bytes, zmq_msg_data(&name), routing.size);
+  zmq_msg_close(&name);
+  if (!some)
     return FALSE;
-  routing.size = (uint8_t)MIN(size, ROUTING_BYTES_MAX);
-  zmq_msg_t payload;
   zmq_msg_init(&payload);
-  if (zmq_msg_recv(&payload, socket, ZMQ_DONTWAIT) >= 0) {
+  if (control_socket_receive(socket, &payload)) {
     gboolean whole = control_socket_last_part(socket, &payload);
     handle(hub, sender(hub, &routing, &payload), zmq_msg_data(&payload), zmq_msg_size(&payload), whole);
   }

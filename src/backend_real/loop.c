@@ -208,13 +208,17 @@ void loop_free(struct loop *loop)
   g_free(loop);
 }
 
-/* A flush may remove itself or add another: the array is looked at anew each time. */
+/* A flush may add another, which is called too, or remove any: those are only marked until the end. */
 static void flush_all(struct loop *loop)
 {
   for (guint i = 0; i < loop->flushes->len; i++) {
     struct flush flush = g_array_index(loop->flushes, struct flush, i);
-    flush.call(flush.context);
+    if (flush.call)
+      flush.call(flush.context);
   }
+  for (guint i = loop->flushes->len; i-- > 0;)
+    if (!g_array_index(loop->flushes, struct flush, i).call)
+      g_array_remove_index(loop->flushes, i);
 }
 
 void loop_run(struct loop *loop)
@@ -251,9 +255,9 @@ void loop_before_wait(struct loop *loop, void (*flush)(void *context), void *con
 void loop_before_wait_remove(struct loop *loop, void (*flush)(void *context), void *context)
 {
   for (guint i = 0; i < loop->flushes->len; i++) {
-    const struct flush *entry = &g_array_index(loop->flushes, struct flush, i);
+    struct flush *entry = &g_array_index(loop->flushes, struct flush, i);
     if (entry->call == flush && entry->context == context) {
-      g_array_remove_index(loop->flushes, i);
+      entry->call = NULL;
       return;
     }
   }

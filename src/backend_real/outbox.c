@@ -157,13 +157,23 @@ gboolean outbox_pending(const struct outbox *outbox)
   return (frames && window_is_open(outbox)) || must_tell(outbox);
 }
 
+/* A signal may end even a call that does not wait. */
+static gboolean send_part(void *socket, const void *data, size_t size, int more)
+{
+  int sent;
+  do
+    sent = zmq_send(socket, data, size, more | ZMQ_DONTWAIT);
+  while (sent < 0 && errno == EINTR);
+  return sent >= 0;
+}
+
 static const char *send_bytes(struct outbox *outbox, uint8_t *frame, size_t size, enum frame_kind kind)
 {
   outbox->told = outbox->read;
   frame_header_write(frame, kind, outbox->read);
   if ((outbox->routing_size == 0 ||
-       zmq_send(outbox->socket, outbox->routing, outbox->routing_size, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0) &&
-      zmq_send(outbox->socket, frame, size, ZMQ_DONTWAIT) >= 0)
+       send_part(outbox->socket, outbox->routing, outbox->routing_size, ZMQ_SNDMORE)) &&
+      send_part(outbox->socket, frame, size, 0))
     return NULL;
   return errno == EAGAIN ? PEER_STUCK : PEER_GONE;
 }

@@ -141,6 +141,7 @@ struct lab *lab_new(gboolean encrypted)
   lab->loop = loop_new();
   lab->log = g_string_new(NULL);
   lab->encrypted = encrypted;
+  lab->patience_ns = 10 * NS_PER_S;
   lab->folder = g_dir_make_tmp("distmind-test-XXXXXX", &error);
   cr_assert(lab->folder, "%s", error ? error->message : "");
   lab->authorized = g_build_filename(lab->folder, "authorized", NULL);
@@ -210,7 +211,7 @@ void lab_link_to(struct lab *lab, int number, const char *endpoint, enum actor_k
   const struct link_config config = {.endpoint = endpoint,
                                      .keys = keys,
                                      .server_key = lab->hub_keys.public_key,
-                                     .connect_timeout_ns = 10 * NS_PER_S};
+                                     .connect_timeout_ns = lab->patience_ns};
   struct lab_link *link = &lab->link[number];
   link->link = link_new(lab->loop, &config, &hello, &link_ops, link, &error);
   cr_assert(link->link, "%s", error ? error->message : "");

@@ -30,7 +30,8 @@ struct lab {
   const char *refuse;      /* what joined returns */
   uint64_t messages, next; /* REQUESTs that came, the id that the next should have */
   struct lab_link link[LAB_LINKS];
-  GString *logged; /* lines of the log domain "control" */
+  GString *logged;     /* lines of the log domain "control" */
+  int64_t patience_ns; /* of links, for the welcome */
   gboolean (*until)(struct lab *lab);
 };
 

@@ -258,32 +258,78 @@ Test(control, stopped_peer_is_lost)
   lab_free(lab);
 }
 
-/* The hub's process stops: its links notice within about two seconds. */
-Test(control, stopped_hub_is_noticed)
+/* A process with a hub; where it listens. */
+static pid_t child_with_hub(char endpoint[256])
 {
   int ends[2];
   cr_assert_eq(pipe(ends), 0);
   pid_t child = fork();
+  cr_assert_geq(child, 0);
   if (child == 0) {
     struct lab *hub = lab_new(FALSE);
-    const char *endpoint = hub_endpoint(hub->hub);
-    if (write(ends[1], endpoint, strlen(endpoint) + 1) < 0)
+    const char *text = hub_endpoint(hub->hub);
+    if (write(ends[1], text, strlen(text) + 1) < 0)
       _exit(1);
     loop_run(hub->loop);
     _exit(0);
   }
-  char endpoint[256] = "";
-  cr_assert_gt(read(ends[0], endpoint, sizeof endpoint - 1), 0);
+  memset(endpoint, 0, 256);
+  cr_assert_gt(read(ends[0], endpoint, 255), 0);
+  close(ends[0]);
+  close(ends[1]);
+  return child;
+}
+
+static double seconds_until_hub_is_lost(int signal_number)
+{
+  char endpoint[256];
+  pid_t child = child_with_hub(endpoint);
   struct lab *lab = lab_new(FALSE);
   lab_link_to(lab, 0, endpoint, ACTOR_CLIENT, 0, 1, NULL);
   lab_await(lab, lab->link[0].log, "welcome; ");
-  kill(child, SIGSTOP);
+  kill(child, signal_number);
   int64_t began = loop_now(lab->loop);
   lab_await(lab, lab->link[0].log, "lost the connection to the hub broke off; ");
   double seconds = (double)(loop_now(lab->loop) - began) / (double)NS_PER_S;
   kill(child, SIGKILL);
   waitpid(child, NULL, 0);
+  lab_free(lab);
+  return seconds;
+}
+
+Test(control, killed_hub_is_noticed_at_once)
+{
+  cr_assert_lt(seconds_until_hub_is_lost(SIGKILL), 0.4);
+}
+
+Test(control, stopped_hub_is_noticed_in_two_seconds)
+{
+  double seconds = seconds_until_hub_is_lost(SIGSTOP);
   cr_assert(seconds > 1 && seconds < 4, "%.2f s", seconds);
+}
+
+/* A process that is busy for long, with nobody on its loop, is not lost: ZeroMQ's own thread answers. */
+Test(control, busy_peer_is_not_lost)
+{
+  struct lab *lab = lab_new(TRUE);
+  struct key_pair keys = lab_keys(lab, "gpu");
+  pid_t child = fork();
+  if (child == 0) {
+    lab->loop = loop_new();
+    lab_link(lab, 0, ACTOR_GPU_SERVER, 1, 5, &keys);
+    lab_await(lab, lab->link[0].log, "welcome; ");
+    g_usleep(3500000);
+    link_send(lab->link[0].link, FRAME_READY, NULL, 0);
+    loop_run(lab->loop);
+    _exit(0);
+  }
+  lab_await(lab, lab->log, "joined 2/1 5 ");
+  for (int i = 0; i < 200; i++) /* more than its window */
+    hub_send(lab->hub, SERVER(1), FRAME_GO, "", 0);
+  lab_await(lab, lab->log, "frame 2/1 READY 0; ");
+  lab_check_not(lab->log, "lost");
+  kill(child, SIGKILL);
+  waitpid(child, NULL, 0);
   lab_free(lab);
 }
 
@@ -335,6 +381,21 @@ Test(control, bad_links)
   cr_assert_null(link_new(loop, &(struct link_config){.endpoint = "tcp://127.0.0.1:7000"}, &hello,
                           &no_link_ops, NULL, &error));
   cr_assert(strstr(error->message, "expected an address of less than 108 characters"));
+  loop_free(loop);
+}
+
+/* Over IPv6, where there is any. */
+Test(control, version_6)
+{
+  struct loop *loop = loop_new();
+  g_autoptr(GError) error = NULL;
+  struct hub *hub =
+      hub_new(loop, &(struct hub_config){.endpoint = "tcp://[::1]:*"}, &no_hub_ops, NULL, &error);
+  if (hub)
+    cr_assert(g_str_has_prefix(hub_endpoint(hub), "tcp://[::1]:"));
+  else
+    cr_assert(strstr(error->message, "cannot listen on"), "%s", error->message);
+  hub_free(hub);
   loop_free(loop);
 }
 

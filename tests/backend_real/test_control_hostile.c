@@ -70,6 +70,22 @@ Test(control_hostile, no_key_wrong_key_unlisted_key)
   lab_free(lab);
 }
 
+/* The link's side of it: it is told, if not why, what to look at. */
+Test(control_hostile, link_with_a_wrong_key)
+{
+  struct lab *lab = lab_new(TRUE);
+  struct key_pair keys = lab_keys(lab, "gpu"), other = lab_keys(lab, NULL);
+  memcpy(lab->hub_keys.public_key, other.public_key, KEY_TEXT); /* what links believe the hub's to be */
+  lab->patience_ns = 500 * NS_PER_MS;
+  lab_link(lab, 0, ACTOR_GPU_SERVER, 0, 1, &keys);
+  lab_await(
+      lab, lab->link[0].log,
+      "lost the hub gave no welcome in time (it broke off before the keys were proven: do they fit?); ");
+  lab_link(lab, 1, ACTOR_GPU_SERVER, 0, 1, NULL);
+  lab_await(lab, lab->link[1].log, "lost the hub gave no welcome in time (");
+  lab_free(lab);
+}
+
 /* The folder is read at each connection: who is taken out of it cannot come again, who is put in can. */
 Test(control_hostile, keys_come_and_go)
 {
