@@ -32,8 +32,10 @@ LANES_INLINE void lanes_count(lanes *x, uint64_t first)
 
 /* LANES_DISPATCH(result, name, (parameters), (arguments)) defines name(parameters), which calls the inline
  * name_lanes(arguments) compiled for AVX-512, or name_words(arguments), plain C, where the processor cannot
- * multiply vectors of words (with AVX2, which must put them together from half words, it is no faster). */
-#if defined(__x86_64__)
+ * multiply vectors of words (with AVX2, which must put them together from half words, it is no faster). gcc's
+ * AddressSanitizer lays vectors of 64 bytes at addresses that its own code then faults at (gcc bug 110027),
+ * so its builds have plain C alone. */
+#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__)
 #define LANES_DISPATCH(result, name, parameters, arguments)                                                  \
   __attribute__((target("avx512f,avx512dq"))) static result name##_avx512 parameters                         \
   {                                                                                                          \
