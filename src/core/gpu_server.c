@@ -296,9 +296,6 @@ static void gpu_server_message(void *actor, actor_id from, const struct message 
     break;
   case MESSAGE_CACHE_SIZE:
     resize_cache(s, m->cache_size.bytes);
-=======
-    resize_cache(s, m->cache_size.bytes);
->>>>>>> refs/heads/seam
     break;
   case MESSAGE_LEAVE:
     s->leaving = TRUE;
