@@ -152,7 +152,8 @@ static int on_object(void *context)
 static int end_tensor(struct parse *parse)
 {
   struct safetensor *tensor = &parse->tensor;
-  const uint64_t *shape = &g_array_index(parse->result->shapes, uint64_t, tensor->shape);
+  const uint64_t *shape =
+      tensor->dims ? &g_array_index(parse->result->shapes, uint64_t, tensor->shape) : NULL;
   uint64_t bytes;
   if (parse->seen != (1u << DTYPE | 1u << SHAPE_FIELD | 1u << OFFSETS_FIELD) || parse->offsets != 2)
     return refuse(parse, "expected dtype, shape and two data_offsets");
