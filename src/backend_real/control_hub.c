@@ -50,12 +50,6 @@ static void sweep(void *context, uint64_t tag)
   probe_all(hub);
 }
 
-static gboolean monitor_ready(void *context)
-{
-  const struct hub *hub = context;
-  return control_socket_ready(hub->control.monitor);
-}
-
 /* One whose key is not authorized was logged by who looked for it. */
 static void monitor_readable(void *context)
 {
@@ -178,8 +172,8 @@ struct hub *hub_new(struct loop *loop, const struct hub_config *config, const st
   }
   hub->socket_watch =
       loop_watch_edge(loop, control_socket_fd(hub->control.socket), hub_ready, hub_readable, hub);
-  hub->monitor_watch =
-      loop_watch_edge(loop, control_socket_fd(hub->control.monitor), monitor_ready, monitor_readable, hub);
+  hub->monitor_watch = loop_watch(loop, control_socket_fd(hub->control.monitor), monitor_readable, hub);
+  monitor_readable(hub);
   hub->sweep_timer = loop_timer(loop, loop_now(loop) + SWEEP_NS, sweep, hub, 0);
   loop_before_wait(loop, flush, hub);
   return hub;

@@ -218,12 +218,6 @@ static void socket_readable(void *context)
   call_ends(link);
 }
 
-static gboolean monitor_ready(void *context)
-{
-  const struct link *link = context;
-  return control_socket_ready(link->control.monitor);
-}
-
 static void monitor_readable(void *context)
 {
   struct link *link = context;
@@ -325,10 +319,10 @@ struct link *link_new(struct loop *loop, const struct link_config *config, const
   outbox_frame(link->outbox, FRAME_HELLO, bytes, hello_encode(hello, bytes));
   link->socket_watch =
       loop_watch_edge(loop, control_socket_fd(link->control.socket), socket_ready, socket_readable, link);
-  link->monitor_watch =
-      loop_watch_edge(loop, control_socket_fd(link->control.monitor), monitor_ready, monitor_readable, link);
+  link->monitor_watch = loop_watch(loop, control_socket_fd(link->control.monitor), monitor_readable, link);
   link->timeout_timer = loop_timer(loop, loop_now(loop) + config->connect_timeout_ns, time_out, link, 0);
   loop_before_wait(loop, flush, link);
+  monitor_readable(link);
   return link;
 }
 

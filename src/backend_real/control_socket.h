@@ -30,7 +30,8 @@ gboolean control_socket_open(struct control_socket *control, gboolean hub, const
 void control_socket_close(struct control_socket *control, void (*after_shutdown)(void *data), void *data);
 /* What is sent already need not go out. */
 void control_socket_drop(struct control_socket *control);
-/* To watch, edge triggered, with control_socket_ready. */
+/* To watch, edge triggered, with control_socket_ready. The monitor's tells reliably, as nobody sends there,
+ * once it was read until control_socket_event found nothing. */
 int control_socket_fd(void *socket);
 gboolean control_socket_ready(void *socket);
 /* The next part, if one is there. */

@@ -4,7 +4,10 @@
 
 #include "backend_real/transport_tcp_shelf.h"
 
-#define TURN_BYTES READ_BYTES_MAX /* that one connection may send before others have their turn */
+#ifndef SHELF_TURN
+#define SHELF_TURN READ_BYTES_MAX
+#endif
+#define TURN_BYTES SHELF_TURN /* that one connection may send before others have their turn */
 #define PIECES     64             /* of memory, in one call */
 
 static const uint8_t nothing[65536]; /* sent in place of what is no longer served */
@@ -130,7 +133,7 @@ static enum step step_over(struct connection *c, const char *why)
 
 static enum step answer(struct connection *c, uint64_t *budget, gint64 *again_ns)
 {
-  uint64_t limit = READ_BYTES_MAX + WIRE_REPLY_BYTES + WIRE_END_BYTES, asked = 0;
+  uint64_t limit = TURN_BYTES + WIRE_REPLY_BYTES + WIRE_END_BYTES, asked = 0;
   struct pace *pace = c->shelf->out;
   if (pace && !(limit = pace_take(pace, limit, poller_clock(), again_ns)))
     return STEP_LATER;

@@ -8,7 +8,10 @@
 #include "backend_real/transport_tcp_reader.h"
 #include "backend_real/transport_tcp_socket.h"
 
-#define TURN_BYTES (1U << 20) /* that one line may take in before others have their turn */
+#ifndef LINE_TURN
+#define LINE_TURN (1U << 20)
+#endif
+#define TURN_BYTES LINE_TURN /* that one line may take in before others have their turn */
 
 /* How a step of a turn ended. */
 enum step { STEP_ON, STEP_BLOCKED, STEP_LATER, STEP_OVER };
@@ -184,7 +187,7 @@ static void took(struct line *line, uint64_t bytes)
 /* Reads once. *drained: the socket had no more. */
 static enum step take(struct line *line, uint64_t *budget, gboolean *drained, gint64 *again_ns)
 {
-  uint64_t limit = READ_BYTES_MAX + sizeof line->input;
+  uint64_t limit = TURN_BYTES + sizeof line->input;
   struct pace *pace = line->reader->in;
   if (*drained)
     return STEP_BLOCKED;

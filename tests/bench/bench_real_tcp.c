@@ -38,6 +38,18 @@ static double seconds_now(void)
   return now.tv_sec + now.tv_nsec * 1e-9;
 }
 
+/* CPU time of both processes: what a copy costs, however busy the machine is. */
+static double cpu_now(pid_t server)
+{
+  clockid_t clock;
+  struct timespec own, other;
+  if (clock_getcpuclockid(server, &clock) != 0)
+    return 0;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+  clock_gettime(clock, &other);
+  return own.tv_sec + other.tv_sec + (own.tv_nsec + other.tv_nsec) * 1e-9;
+}
+
 static void check(gboolean good, const char *what)
 {
   if (good)
@@ -72,14 +84,17 @@ static struct transport_options transport_options(void)
 struct plain {
   int fd;
   struct memory memory;
-  uint64_t bytes;
+  struct plain_share {
+    uint64_t from, bytes; /* first byte of the arena, bytes in all: on and on, and round */
+  } share;
 };
 
 static void *plain_send(void *data)
 {
   g_autofree struct plain *plain = data;
-  for (uint64_t done = 0; done < plain->bytes;) {
-    uint64_t at = done % ARENA, want = MIN(PIECE - at % PIECE, plain->bytes - done);
+  for (uint64_t done = 0; done < plain->share.bytes;) {
+    uint64_t at = (plain->share.from + done) % ARENA,
+             want = MIN(PIECE - at % PIECE, plain->share.bytes - done);
     ssize_t sent = send(plain->fd, plain->memory.base + at, want, MSG_NOSIGNAL);
     check(sent > 0, "send");
     done += sent;
@@ -91,8 +106,9 @@ static void *plain_send(void *data)
 static void *plain_receive(void *data)
 {
   g_autofree struct plain *plain = data;
-  for (uint64_t done = 0; done < plain->bytes;) {
-    uint64_t at = done % ARENA, want = MIN(PIECE - at % PIECE, plain->bytes - done);
+  for (uint64_t done = 0; done < plain->share.bytes;) {
+    uint64_t at = (plain->share.from + done) % ARENA,
+             want = MIN(PIECE - at % PIECE, plain->share.bytes - done);
     ssize_t got = recv(plain->fd, plain->memory.base + at, want, 0);
     check(got > 0, "recv");
     done += got;
@@ -122,9 +138,11 @@ static double plain_run(struct memory to, uint16_t port, uint64_t bytes)
   double start = seconds_now();
   for (int i = 0; i < n; i++) {
     struct plain *plain = g_new0(struct plain, 1);
-    *plain = (struct plain){.fd = socket(AF_INET, SOCK_STREAM, 0), .memory = to, .bytes = bytes / n};
+    /* Each its own part of the arena: the same bytes sent twice would come from the cache. */
+    *plain = (struct plain){
+        .fd = socket(AF_INET, SOCK_STREAM, 0), .memory = to, .share = {ARENA / n * i, bytes / n}};
     check(connect(plain->fd, (struct sockaddr *)&name, sizeof name) == 0, "connect");
-    check(send(plain->fd, &plain->bytes, sizeof plain->bytes, MSG_NOSIGNAL) == sizeof plain->bytes, "send");
+    check(send(plain->fd, &plain->share, sizeof plain->share, MSG_NOSIGNAL) == sizeof plain->share, "send");
     thread[i] = g_thread_new("plain", plain_receive, plain);
   }
   for (int i = 0; i < n; i++)
@@ -135,6 +153,7 @@ static double plain_run(struct memory to, uint16_t port, uint64_t bytes)
 /* --- the serving process */
 
 struct ports {
+  pid_t server;
   uint16_t plain;
   char shelf[64];
 };
@@ -152,7 +171,7 @@ static void serve(const struct transport_ops *ops, int tell)
   struct range range = {0, ARENA};
   ops->shelf_serve(shelf, 0, 0, ARENA, &(struct ranges){.range = &range, .count = 1});
   ops->shelf_admit(shelf, READER, &secret);
-  struct ports ports = {0};
+  struct ports ports = {.server = getpid()};
   int listener = plain_listen(&ports.plain);
   g_strlcpy(ports.shelf, ops->shelf_address(shelf), sizeof ports.shelf);
   check(write(tell, &ports, sizeof ports) == sizeof ports, "write");
@@ -160,7 +179,7 @@ static void serve(const struct transport_ops *ops, int tell)
     struct plain *plain = g_new0(struct plain, 1);
     *plain = (struct plain){.fd = accept(listener, NULL, NULL), .memory = from};
     check(plain->fd >= 0, "accept");
-    check(recv(plain->fd, &plain->bytes, sizeof plain->bytes, MSG_WAITALL) == sizeof plain->bytes, "recv");
+    check(recv(plain->fd, &plain->share, sizeof plain->share, MSG_WAITALL) == sizeof plain->share, "recv");
     g_thread_unref(g_thread_new("plain", plain_send, plain));
   }
 }
@@ -253,12 +272,17 @@ static int compare_runs(const struct transport_ops *ops, const struct ports *por
   uint64_t bytes = (uint64_t)options.gib << 30;
   double ratio[PAIRS_MAX], ours[PAIRS_MAX], plain[PAIRS_MAX];
   for (int i = 0; i < options.pairs; i++) {
+    double cpu[3] = {cpu_now(ports->server)};
     plain[i] = bytes / plain_run(to, ports->plain, bytes) / 1e9;
+    cpu[1] = cpu_now(ports->server) - cpu[0];
     memset(to.base, 0, ARENA);
+    cpu[0] = cpu_now(ports->server);
     ours[i] = bytes / transport_run(ops, reader, &count, bytes) / 1e9;
+    cpu[2] = cpu_now(ports->server) - cpu[0];
     check_bytes(to);
     ratio[i] = ours[i] / plain[i];
-    printf("%4d %10.2f %10.2f %8.3f\n", i, plain[i], ours[i], ratio[i]);
+    printf("%4d %10.2f %10.2f %8.3f %14.3f %12.3f\n", i, plain[i], ours[i], ratio[i], cpu[1] * 1e9 / bytes,
+           cpu[2] * 1e9 / bytes);
     fflush(stdout);
   }
   ops->reader_free(reader);
@@ -302,7 +326,8 @@ int main(int argc, char **argv)
   check(read(tell[0], &ports, sizeof ports) == sizeof ports, "the serving process");
   printf("tcp over loopback, %d connections, %d GiB in reads of %d KiB; GB/s\n", options.connections,
          options.gib, options.read_kib);
-  printf("%4s %10s %10s %8s\n", "pair", "plain", "transport", "ratio");
+  printf("%4s %10s %10s %8s %14s %12s\n", "pair", "plain", "transport", "ratio", "plain CPU s/GB",
+         "transport");
   int status = compare_runs(ops, &ports);
   kill(server, SIGKILL);
   waitpid(server, NULL, 0);
