@@ -203,9 +203,9 @@ GBytes *run_meter_pack(const struct run_meter *m)
       g_variant_new_fixed_array(G_VARIANT_TYPE_UINT64, u->loads, LOAD_SOURCES, sizeof(uint64_t));
   return pack(g_variant_new("(uutt(ddddd)(tt)@att(tttttt)s)", m->run, m->number, m->jobs_left, m->jobs_seen,
                             u->gpu_inference_ns, u->gpu_training_ns, u->gpu_any_ns, u->gpu_held_ns,
-                            u->net_bytes, u->pcie_bytes, loads, u->process_starts, u->evictions,
-                            u->training_steps, u->queue, u->jobs_done, u->host_bytes, u->pool_bytes,
-                            m->failure));
+                            u->gpu_there_ns, u->net_bytes, u->pcie_bytes, loads, u->process_starts,
+                            u->evictions, u->training_steps, u->queue, u->jobs_done, u->host_bytes,
+                            u->pool_bytes, m->failure));
 }
 
 gboolean run_meter_unpack(const uint8_t *data, size_t size, struct run_meter *m)
