@@ -53,7 +53,7 @@ TRANSPORT_TEST(random_reads_are_right_and_touch_nothing_else)
 TRANSPORT_TEST(many_models_in_turn)
 {
   enum { MODELS = 200, ROUNDS = 4, BYTES = 5000 };
-  struct lab *lab = lab_new(ops, 4 * MIB, 8 * MIB, &(struct transport_options){.connections = 3});
+  struct lab *lab = transport_lab_new(ops, 4 * MIB, 8 * MIB, &(struct transport_options){.connections = 3});
   for (uint32_t m = 0; m < MODELS; m++) {
     struct ranges place = lab_serve(lab, m * 77777, 0, BYTES, 8192);
     g_free(place.range);
@@ -64,13 +64,13 @@ TRANSPORT_TEST(many_models_in_turn)
   cr_assert_eq(lab->good, MODELS * ROUNDS);
   for (uint32_t i = 0; i < MODELS * ROUNDS; i++)
     cr_assert(lab_has(lab, i % MODELS * 77777, 1, (uint64_t)i * BYTES, BYTES - 1));
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* What is not served fails, wholly or in part, and the reads around it do not. */
 TRANSPORT_TEST(what_is_not_served_fails_alone)
 {
-  struct lab *lab = lab_new(ops, 4 * MIB, 4 * MIB, &(struct transport_options){.connections = 1});
+  struct lab *lab = transport_lab_new(ops, 4 * MIB, 4 * MIB, &(struct transport_options){.connections = 1});
   struct ranges place = lab_serve(lab, 1, 0, 100000, 4096);
   ops->shelf_serve(lab->shelf, 1, 30000, 20000, NULL);
   static const struct {
@@ -95,13 +95,13 @@ TRANSPORT_TEST(what_is_not_served_fails_alone)
   cr_expect(lab_has(lab, 1, 0, 2 * MIB, 100000));
   g_free(place.range);
   g_free(again.range);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* A read past all that was ever served, or that cannot be, fails; later ones are served. */
 TRANSPORT_TEST(reads_out_of_bounds_fail)
 {
-  struct lab *lab = lab_new(ops, 2 * MIB, 2 * MIB, &(struct transport_options){.connections = 2});
+  struct lab *lab = transport_lab_new(ops, 2 * MIB, 2 * MIB, &(struct transport_options){.connections = 2});
   struct ranges place = lab_serve(lab, 1, 1000, 50000, 4096);
   lab_read(lab, 1, 50000, 0, 1001, 0);
   lab_wait(lab, 1);
@@ -120,7 +120,7 @@ TRANSPORT_TEST(reads_out_of_bounds_fail)
   lab_wait(lab, 9);
   cr_expect_eq(lab->good, 1);
   g_free(place.range);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* The peer is given up while reads are under way: each ends, and nothing lands afterwards. Then it comes
@@ -128,7 +128,7 @@ TRANSPORT_TEST(reads_out_of_bounds_fail)
 TRANSPORT_TEST(drop_while_reading)
 {
   enum { READS = 60, ROUNDS = 12 };
-  struct lab *lab = lab_new(ops, 4 * MIB, (READS + 1) * MIB, NULL);
+  struct lab *lab = transport_lab_new(ops, 4 * MIB, (READS + 1) * MIB, NULL);
   struct ranges place = lab_serve(lab, 1, 0, MIB, 1 * MIB);
   for (uint32_t round = 0; round < ROUNDS; round++) {
     for (uint32_t i = 0; i < READS; i++)
@@ -151,14 +151,14 @@ TRANSPORT_TEST(drop_while_reading)
   }
   cr_expect_gt(lab->failed, 0);
   g_free(place.range);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* The shelf goes away while reads are under way: they end. Then a new one stands at the same address. */
 TRANSPORT_TEST(shelf_gone_while_reading)
 {
   enum { READS = 100 };
-  struct lab *lab = lab_new(ops, 4 * MIB, 4 * MIB, NULL);
+  struct lab *lab = transport_lab_new(ops, 4 * MIB, 4 * MIB, NULL);
   struct ranges place = lab_serve(lab, 1, 0, MIB, 4096);
   for (uint32_t i = 0; i < READS; i++)
     lab_read(lab, 1, 0, 0, MIB, i);
@@ -178,7 +178,7 @@ TRANSPORT_TEST(shelf_gone_while_reading)
   cr_expect_eq(lab->end[READS + 1], LAB_GOOD);
   cr_expect(lab_has(lab, 1, 0, 0, MIB));
   g_free(place.range);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* Once shelf_serve(NULL) has returned, nobody reads the memory: it is written over at once, and what was read
@@ -186,7 +186,7 @@ TRANSPORT_TEST(shelf_gone_while_reading)
 TRANSPORT_TEST(unserve_while_reading)
 {
   enum { MODELS = 40, READS = 3 };
-  struct lab *lab = lab_new(ops, 64 * MIB, MODELS * READS * MIB, &(struct transport_options){.threads = 2});
+  struct lab *lab = transport_lab_new(ops, 64 * MIB, MODELS * READS * MIB, &(struct transport_options){.threads = 2});
   struct ranges place[MODELS];
   for (uint32_t m = 0; m < MODELS; m++)
     place[m] = lab_serve(lab, m, 0, MIB, 128 * 1024);
@@ -205,13 +205,13 @@ TRANSPORT_TEST(unserve_while_reading)
   cr_expect_gt(lab->failed, 0);
   for (uint32_t m = 0; m < MODELS; m++)
     g_free(place[m].range);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* Who is not admitted, has another secret or was expelled gets nothing; who is admitted again does. */
 TRANSPORT_TEST(only_the_admitted_read)
 {
-  struct lab *lab = lab_new(ops, MIB, MIB, NULL);
+  struct lab *lab = transport_lab_new(ops, MIB, MIB, NULL);
   struct ranges place = lab_serve(lab, 1, 0, 10000, 4096);
   const char *address = ops->shelf_address(lab->shelf);
   struct ticket_secret other = {.key = "another"};
@@ -237,7 +237,7 @@ TRANSPORT_TEST(only_the_admitted_read)
   for (uint32_t i = 0; i < G_N_ELEMENTS(expected); i++)
     cr_expect_eq(lab->end[i], expected[i], "read %u", i);
   g_free(place.range);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* Serves model 1 of BYTES bytes in a process of its own until it is killed; tells its address. */
@@ -295,13 +295,13 @@ TRANSPORT_TEST(stopped_and_killed_shelf)
   cr_assert_eq(waitpid(child, NULL, 0), child);
   lab_wait(lab, 1 + 2 * READS);
   cr_expect_eq(lab->good, 1);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* Reads that are under way when the reader ends have ended when it has. */
 TRANSPORT_TEST(reader_ends_its_reads)
 {
-  struct lab *lab = lab_new(ops, 2 * MIB, MIB, NULL);
+  struct lab *lab = transport_lab_new(ops, 2 * MIB, MIB, NULL);
   struct ranges place = lab_serve(lab, 1, 0, MIB, MIB);
   for (uint32_t i = 0; i < 200; i++)
     lab_read(lab, 1, 0, 0, MIB, i);
@@ -310,14 +310,14 @@ TRANSPORT_TEST(reader_ends_its_reads)
   struct reader_config config = {.memory = lab->to, .self = LAB_READER};
   lab->reader = ops->reader_new(&config, NULL);
   g_free(place.range);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* Never faster than its pace by more than the bucket's depth; not much slower either. */
 TRANSPORT_TEST(paced)
 {
   const double rate = 0.125e9;
-  struct lab *lab = lab_new(ops, 4 * MIB, MIB, &(struct transport_options){.pace_bytes_s = rate});
+  struct lab *lab = transport_lab_new(ops, 4 * MIB, MIB, &(struct transport_options){.pace_bytes_s = rate});
   struct ranges place = lab_serve(lab, 1, 0, MIB, MIB);
   enum { READS = 36 };
   gint64 start = g_get_monotonic_time();
@@ -329,7 +329,7 @@ TRANSPORT_TEST(paced)
   cr_expect_gt(seconds, ideal - 0.006, "%.4f s, at the rate %.4f s", seconds, ideal);
   cr_expect_lt(seconds, ideal * 3, "%.4f s, at the rate %.4f s", seconds, ideal);
   g_free(place.range);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 TRANSPORT_TEST(addresses)
@@ -344,7 +344,7 @@ TRANSPORT_TEST(addresses)
     cr_expect_null(ops->shelf_new(&config, &error), "%s", wrong[i]);
     cr_expect(g_error_matches(error, DM_ERROR, DM_ERROR_INPUT), "%s", wrong[i]);
   }
-  struct lab *lab = lab_new(ops, MIB, MIB, NULL);
+  struct lab *lab = transport_lab_new(ops, MIB, MIB, NULL);
   g_autoptr(GError) taken = NULL;
   struct shelf_config config = {.memory = lab->from, .address = ops->shelf_address(lab->shelf)};
   cr_expect_null(ops->shelf_new(&config, &taken));
@@ -368,7 +368,7 @@ TRANSPORT_TEST(addresses)
     cr_expect(lab_has(lab, 1, 0, 0, 1000));
     g_free(place.range);
   }
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 Test(transport, by_name)
