@@ -204,7 +204,7 @@ struct load {
   int64_t until, next;
   pid_t controller;
   /* Of the last phase: processor time of the controller's process, and of others on the two processors. */
-  double seconds, controller_s, others_s;
+  double seconds, controller_s, own_s, others_s;
 };
 
 struct executor {
@@ -219,7 +219,7 @@ static int64_t clock_ns(void)
   return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* User and system time of another process, all its threads. */
+/* User and system time of a process, all its threads. */
 static double processor_seconds(pid_t process)
 {
   clockid_t clock;
@@ -355,8 +355,8 @@ static double phase(struct load *load, gboolean closed)
   loop_run(load->loop);
   load->seconds = (double)(loop_now(load->loop) - began) / (double)NS_PER_S;
   load->controller_s = processor_seconds(load->controller) - controller;
-  load->others_s =
-      busy_seconds(0) + busy_seconds(1) - busy - load->controller_s - (processor_seconds(getpid()) - own);
+  load->own_s = processor_seconds(getpid()) - own;
+  load->others_s = busy_seconds(0) + busy_seconds(1) - busy - load->controller_s - load->own_s;
   return (double)(load->answered - before) / load->seconds;
 }
 
@@ -392,6 +392,7 @@ static gboolean report(struct load *load, gboolean two_processors)
   double p99 = (double)histogram_quantile(load->way, 0.99);
   print_goal("answered, steady load, thousand requests/s", steady / 1e3, GOAL_RPS / 1e3);
   print_figure("  processors used by the controller's process", load->controller_s / load->seconds);
+  print_figure("  processors used by the load's process", load->own_s / load->seconds);
   print_figure("  client to executor through the controller, p50, ms",
                (double)histogram_quantile(load->way, 0.5) / 1e6);
   print_goal("  client to executor through the controller, p99, ms", p99 / 1e6, (double)GOAL_P99_NS / 1e6);
