@@ -15,8 +15,8 @@
 #include "core/messages.h"
 #include "core/world.h"
 
-/* K(NAME, way, who to whom and what the payload is, largest payload). Payloads other than messages are the
- * roles' business: roles.h. */
+/* K(NAME, way (TO_HUB, TO_PEER or TO_BOTH), who to whom and what the payload is, largest payload). Payloads
+ * other than messages are the roles' business: roles.h. */
 #define FRAME_TABLE(K)                                                                                       \
   K(HELLO, TO_HUB, "peer to hub: struct hello", 1024)                                                        \
   K(WELCOME, TO_PEER, "hub to peer: u32 version of the protocol", 64)                                        \
