@@ -9,6 +9,7 @@
 #   src/{core,harness,backend_sim}/*.c   -> libcore.a, libharness.a, libsim.a; main.c -> distmind-sim
 #   src/backend_real/*.c, *.cu           -> libreal.a; main.c -> distmind-real (*.cu where there is nvcc)
 #   tests/MODULE/*.c                     -> tests/MODULE, one Criterion program a folder
+#   tests/device/*.c                     -> device_check
 #   tests/bench/bench_NAME.c             -> bench/NAME (real_NAME: with libreal)
 #   tests/fuzz/fuzz_NAME.c               -> fuzz/NAME (with tests/fuzz/driver.c, or libFuzzer)
 
@@ -69,12 +70,14 @@ NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 CUDA_ARCHS ?= 70 80 86 89 90 100
 ifneq ($(NVCC),)
 cuda_known := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
-cuda_code := $(foreach a,$(filter $(cuda_known),$(CUDA_ARCHS)),-gencode arch=compute_$(a),code=sm_$(a))
-nvcc_flags := -std=c++17 -O2 -lineinfo $(cuda_code) -Isrc -Xcompiler -Wall,-Wextra$(if $(WERROR),$(comma)$(WERROR)) \
-	$(shell pkg-config --cflags glib-2.0 2>/dev/null)
+cuda_archs := $(filter $(cuda_known),$(CUDA_ARCHS))
+# The last one's intermediate code too: GPUs newer than all of them compile that when the program starts.
+cuda_code := $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
+	$(foreach a,$(lastword $(cuda_archs)),-gencode arch=compute_$(a),code=compute_$(a))
+nvcc_flags := -std=c++17 -O2 -lineinfo $(cuda_code) -Isrc -Xcompiler -Wall,-Wextra$(if $(WERROR),$(comma)$(WERROR))
 cuda_root := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
 real_libraries += -L$(cuda_root)/lib64 -lcudart_static -ldl -lrt -lstdc++
-compile_flags += -DDM_CUDA
+compile_flags += -isystem $(cuda_root)/include
 endif
 
 # ---------------------------------------------------------------------------------------------------------------
@@ -83,7 +86,10 @@ endif
 core_src := $(wildcard src/core/*.c)
 harness_src := $(wildcard src/harness/*.c)
 sim_src := $(filter-out src/backend_sim/main.c,$(wildcard src/backend_sim/*.c))
-real_src := $(filter-out src/backend_real/main.c,$(wildcard src/backend_real/*.c))
+# Of the CUDA device, what needs nvcc's headers and libraries, or what stands in for it.
+cuda_only := $(wildcard src/backend_real/cuda_*.c) src/backend_real/device_cuda.c
+real_src := $(filter-out src/backend_real/main.c $(if $(NVCC),src/backend_real/device_cuda_none.c,$(cuda_only)),\
+	$(wildcard src/backend_real/*.c))
 cuda_src := $(if $(NVCC),$(wildcard src/backend_real/*.cu))
 test_modules := $(foreach m,core harness backend_sim backend_real e2e,$(if $(wildcard tests/$(m)/*.c),$(m)))
 bench_src := $(wildcard tests/bench/bench_*.c) $(simgrid_src)
@@ -94,6 +100,7 @@ objects = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 archives := $(BUILD)/libsim.a $(BUILD)/libreal.a $(BUILD)/libharness.a $(BUILD)/libcore.a
 program := $(BUILD)/distmind-sim
 real_program := $(BUILD)/distmind-real
+device_check := $(BUILD)/device_check
 test_programs := $(test_modules:%=$(BUILD)/tests/%)
 bench_programs := $(patsubst tests/bench/bench_%,$(BUILD)/bench/%,$(basename $(bench_src)))
 fuzz_programs := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(fuzz_src))
@@ -123,7 +130,7 @@ needs_packages = $(if $(libraries:-lm=),,$(error libraries are missing: run `mak
 
 .PHONY: all programs
 all: $(program) $(real_program)
-programs: $(program) $(real_program) $(test_programs)
+programs: $(program) $(real_program) $(test_programs) $(device_check)
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/compile.stamp
 	$(needs_packages)
@@ -157,6 +164,11 @@ $(program): $(call objects,src/backend_sim/main.c) $(archives) $(BUILD)/link.sta
 	$(call link)
 
 $(real_program): $(call objects,src/backend_real/main.c) $(archives) $(BUILD)/link.stamp
+	$(call say,LINK)
+	$(call link,$(real_libraries))
+
+# Checks and measures a machine's GPUs; one of backend_real's tests runs it on the host device.
+$(device_check): $(call objects,$(wildcard tests/device/*.c) tests/backend_real/ends.c) $(archives) $(BUILD)/link.stamp
 	$(call say,LINK)
 	$(call link,$(real_libraries))
 
@@ -212,7 +224,9 @@ help:
 	@echo 'make bench           speeds, each beside its yardstick'
 	@echo 'make fuzz            libFuzzer, FUZZ_SECONDS=600 each target; stops at the first finding'
 	@echo 'make lint            format, cppcheck, what src/core may not use, sizes'
+	@echo 'make readme          renew the outputs that README.md shows'
 	@echo 'make format          clang-format -i, as lint wants it'
+	@echo 'make device-bundle   build/device: the programs and the libraries that they load, to run on another Linux'
 	@echo 'make install         PREFIX=/usr/local, DESTDIR='
 	@echo 'make deps            install what is missing (Debian; done by demo, check, bench, fuzz and lint themselves)'
 	@echo 'make clean           remove build/'
@@ -248,6 +262,12 @@ fuzz:
 	@$(submake) CC=clang FUZZER=1 fuzz-programs
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(fuzz_src:tests/fuzz/fuzz_%.c=$(BUILD_ROOT)/libfuzzer/fuzz/%)
 
+.PHONY: readme
+readme:
+	@scripts/deps.sh build check
+	@$(submake) all
+	@scripts/readme.sh $(program)
+
 lint:
 	@scripts/deps.sh lint
 	@scripts/lint.sh
@@ -256,6 +276,12 @@ lint:
 format:
 	@scripts/deps.sh lint
 	clang-format -i $(wildcard src/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
+
+.PHONY: device-bundle
+device-bundle:
+	@scripts/deps.sh build
+	@$(submake) all $(device_check)
+	@scripts/device_bundle.sh $(program) $(real_program) $(device_check) $(BUILD)/device
 
 install: all
 	install -D -m 755 $(program) $(DESTDIR)$(PREFIX)/bin/distmind-sim

@@ -11,8 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The GPU's kernels compute with the same function. */
+#ifdef __CUDACC__
+#define CHECKSUM_INLINE static inline __host__ __device__
+#else
+#define CHECKSUM_INLINE static inline
+#endif
+
 /* Finalizer of splitmix64 (Steele, Lea, Flood 2014). */
-static inline uint64_t checksum_mix(uint64_t x)
+CHECKSUM_INLINE uint64_t checksum_mix(uint64_t x)
 {
   x += 0x9e3779b97f4a7c15;
   x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9;

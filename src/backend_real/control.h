@@ -30,7 +30,7 @@
   K(PREPARE, TO_PEER, "hub to servers: the same, with the pool's addresses", 4194304)                        \
   K(READY, TO_BOTH, "server to hub, hub to client", 65536)                                                   \
   K(FAILED, TO_BOTH, "server to hub, hub to client: the run cannot be: text", 4096)                          \
-  K(GO, TO_PEER, "hub to servers: start the actors", 64)                                                     \
+  K(GO, TO_PEER, "hub to servers: who can be read; mail may go", 65536)                                      \
   K(END, TO_BOTH, "client to hub, hub to servers: the run is over", 64)                                      \
   K(ENDED, TO_BOTH, "server to hub, hub to client", 65536)                                                   \
   K(GRANT, TO_PEER, "hub to memory server: a peer may read", 1024)                                           \
@@ -45,6 +45,9 @@ enum frame_kind {
 #undef K
       FRAME_KINDS
 };
+
+/* "gpu-server", "client", …, for messages to people. */
+const char *peer_name(actor_id peer);
 
 /* Who connects. */
 struct hello {

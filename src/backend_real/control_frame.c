@@ -204,3 +204,18 @@ const char *messages_decode(const uint8_t *data, size_t size, const struct messa
   }
   return NULL;
 }
+
+const char *peer_name(actor_id peer)
+{
+  switch (ACTOR_KIND(peer)) {
+  case ACTOR_CLIENT:
+    return "client";
+  case ACTOR_CONTROLLER:
+    return "controller";
+  case ACTOR_GPU_SERVER:
+    return "gpu-server";
+  case ACTOR_MEMORY_SERVER:
+    return "memory-server";
+  }
+  return "unknown";
+}

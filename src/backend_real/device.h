@@ -17,6 +17,12 @@ struct device;
  */
 #define DEVICE_PIECES 16
 
+/* Compute streams of a GPU: 0 .. DEVICE_STREAMS - 1. */
+#define DEVICE_STREAMS 8
+
+/* Copies a direction, and computes a stream, that a GPU can have under way; one more ends as failed. */
+#define DEVICE_UNDER_WAY 4096
+
 enum device_status { DEVICE_DONE, DEVICE_FAILED, DEVICE_WRONG_BYTES, DEVICE_STOPPED };
 
 struct device_config {
@@ -27,13 +33,14 @@ struct device_config {
   uint64_t gpu_bytes; /* memory of each */
   uint8_t *host;      /* the server's arena, page aligned; pinned here */
   uint64_t host_bytes;
-  /* On any thread. start, end: CLOCK_MONOTONIC ns as well as they are known. */
+  /* On any thread but the caller's, never from inside a call; not for tag 0. start, end: CLOCK_MONOTONIC ns
+   * as well as they are known. */
   void (*ended)(void *context, uint64_t tag, enum device_status status, int64_t start_ns, int64_t end_ns);
   void *context;
 };
 
 /* Between host places and device places, both byte for byte. More pieces than DEVICE_PIECES: several copies,
- * of which only the last has the tag of the end. */
+ * of which only the last has the tag of the end, the others 0 (nobody is told). */
 struct device_copy {
   uint32_t gpu;
   gboolean to_host;
@@ -45,8 +52,10 @@ struct device_copy {
   uint64_t tag;
 };
 
-/* Reads every byte of the pieces, in order, and compares their checksum (checksum.h) with what it should be;
- * and lasts for compute_ns. */
+/* Reads every byte of the pieces and compares their checksum (checksum.h) with what it should be; and lasts
+ * for compute_ns from where the first byte is read. Without pieces it just lasts. More pieces than
+ * DEVICE_PIECES: several computes, all but the last with `more` (their checksum, time, tag and stop are not
+ * looked at). */
 struct device_compute {
   uint32_t gpu, stream;
   uint32_t pieces;
@@ -58,7 +67,10 @@ struct device_compute {
   int64_t compute_ns;
   uint64_t after; /* token of a copy; 0 = none */
   uint64_t tag;
-  const volatile gboolean *stop; /* NULL, or: ends early (cancelled) once set: training */
+  /* NULL, or: ends early (DEVICE_STOPPED, within about 100 us) once set, atomically: training. Lives until
+   * the end is told. */
+  const volatile gboolean *stop;
+  gboolean more; /* the next compute of this stream goes on with it */
 };
 
 struct device_ops {
@@ -70,7 +82,7 @@ struct device_ops {
   /* "NVIDIA H200", "host: 2 processors": for the output of a run. */
   const char *(*describe)(const struct device *device, uint32_t gpu);
   uint64_t (*memory)(const struct device *device, uint32_t gpu); /* bytes there are */
-  /* Blocking; at the start only. */
+  /* Blocking; at the start only. From any memory. */
   gboolean (*fill)(struct device *device, uint32_t gpu, uint64_t device_offset, const void *from,
                    uint64_t bytes, GError **error);
   /* Tokens are never used twice, and are constraints only while the copy runs. */

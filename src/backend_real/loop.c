@@ -5,8 +5,10 @@
  * before all others: there the clock is read. */
 #include "backend_real/loop.h"
 
+#include <signal.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/timerfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -23,7 +25,10 @@ struct loop {
   GMainContext *context;
   GSource *source; /* struct own_source */
   struct timer_heap *timers;
-  int timer_fd, note_fd;
+  int timer_fd, note_fd, signal_fd; /* signal_fd: -1 = none */
+  struct watch *signals;
+  void (*signal_came)(void *context);
+  void *signal_context;
   gpointer timer_tag, note_tag; /* of the two in the source */
   int64_t armed;                /* when timer_fd will be readable; INT64_MAX = never */
   int64_t now;
@@ -79,12 +84,8 @@ static void run_timers(struct loop *loop)
     timer.due(timer.context, timer.tag);
 }
 
-static void run_notes(struct loop *loop)
+void loop_read_notes(struct loop *loop)
 {
-  uint64_t count;
-  /* Before the list is taken: a note that is posted in between makes the descriptor readable again. */
-  if (read(loop->note_fd, &count, sizeof count) < 0)
-    return;
   struct note *last = atomic_exchange_explicit(&loop->notes, NULL, memory_order_acquire);
   struct note *first = NULL;
   while (last) {
@@ -98,6 +99,14 @@ static void run_notes(struct loop *loop)
     first = note->next;
     note->read(note);
   }
+}
+
+static void run_notes(struct loop *loop)
+{
+  uint64_t count;
+  /* Before the list is taken: a note that is posted in between makes the descriptor readable again. */
+  if (read(loop->note_fd, &count, sizeof count) > 0)
+    loop_read_notes(loop);
 }
 
 void note_post(struct loop *loop, struct note *note)
@@ -123,6 +132,11 @@ uint64_t loop_timer(struct loop *loop, int64_t at_ns, void (*due)(void *context,
 void loop_timer_cancel(struct loop *loop, uint64_t timer)
 {
   timer_heap_remove(loop->timers, timer);
+}
+
+void loop_forget(struct loop *loop, void *context)
+{
+  timer_heap_remove_all(loop->timers, context);
 }
 
 /* --- the loop's own source
@@ -164,6 +178,7 @@ struct loop *loop_new(void)
   loop->timers = timer_heap_new();
   loop->flushes = g_array_new(FALSE, FALSE, sizeof(struct flush));
   loop->armed = INT64_MAX;
+  loop->signal_fd = -1;
   loop->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
   loop->note_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (loop->timer_fd < 0 || loop->note_fd < 0)
@@ -180,6 +195,9 @@ void loop_free(struct loop *loop)
 {
   if (!loop)
     return;
+  loop_unwatch(loop->signals);
+  if (loop->signal_fd >= 0)
+    close(loop->signal_fd);
   g_source_destroy(loop->source);
   g_source_unref(loop->source);
   g_main_context_unref(loop->context);
@@ -295,4 +313,30 @@ void loop_unwatch(struct watch *watch)
     return;
   g_source_destroy(&watch->source);
   g_source_unref(&watch->source);
+}
+
+/* --- signals
+ * ----------------------------------------------------------------------------------------------------*/
+
+static void signal_readable(void *context)
+{
+  struct loop *loop = context;
+  struct signalfd_siginfo info;
+  while (read(loop->signal_fd, &info, sizeof info) > 0)
+    loop->signal_came(loop->signal_context);
+}
+
+void loop_on_signals(struct loop *loop, void (*came)(void *context), void *context)
+{
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGINT);
+  sigaddset(&set, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &set, NULL);
+  loop->signal_came = came;
+  loop->signal_context = context;
+  loop->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+  if (loop->signal_fd < 0)
+    g_error("no descriptor for signals: %m");
+  loop->signals = loop_watch(loop, loop->signal_fd, signal_readable, loop);
 }

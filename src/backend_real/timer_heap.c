@@ -146,3 +146,10 @@ uint64_t timer_heap_limit(const struct timer_heap *heap)
 {
   return heap->serial << SLOT_BITS;
 }
+
+void timer_heap_remove_all(struct timer_heap *heap, const void *context)
+{
+  for (uint32_t slot = 0; slot < heap->slots; slot++)
+    if (heap->slot[slot].id != 0 && heap->slot[slot].context == context)
+      drop(heap, slot);
+}

@@ -26,6 +26,8 @@ void timer_heap_free(struct timer_heap *heap);
 uint64_t timer_heap_add(struct timer_heap *heap, const struct timer *timer);
 /* FALSE: it is not pending. */
 gboolean timer_heap_remove(struct timer_heap *heap, uint64_t id);
+/* Removes every timer with this context. */
+void timer_heap_remove_all(struct timer_heap *heap, const void *context);
 /* The earliest; INT64_MAX = none. */
 int64_t timer_heap_first(const struct timer_heap *heap);
 /* Takes the earliest, if it is due at `now` and its id is below `limit`. */

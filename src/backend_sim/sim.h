@@ -11,8 +11,23 @@
 #include "core/gpu_server.h"
 #include "core/memory_server.h"
 #include "core/world.h"
+#include "harness/usage.h"
 
 struct sim;
+
+/* Hears what actors ask of the world, and the end of every operation before its actor does: for tests of the
+ * places that they name. */
+struct sim_watch {
+  void *context;
+  void (*fetch)(void *context, actor_id actor, op_id op, const struct fetch_spec *spec);
+  void (*copy)(void *context, actor_id actor, op_id op, const struct copy_spec *spec);
+  void (*compute)(void *context, actor_id actor, op_id op, const struct compute_spec *spec);
+  void (*ended)(void *context, actor_id actor, op_id op, const struct completion *completion);
+  void (*fill)(void *context, actor_id actor, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
+               const struct ranges *place);
+  void (*serve)(void *context, actor_id actor, uint32_t model, uint64_t offset, uint64_t bytes,
+                const struct ranges *place);
+};
 
 struct sim_options {
   /* Added to every actor's clock (times actor-dependent small primes): results must not depend on it. 0 =
@@ -21,6 +36,7 @@ struct sim_options {
   /* Receives every record; NULL = nobody listens. record.time_ns and gpu numbers are global. */
   void (*record)(void *context, const struct record *record);
   void *record_context;
+  const struct sim_watch *watch; /* NULL = nobody watches */
 };
 
 /* config must outlive it. The controller and the servers that are there at the start exist; nothing has run.
@@ -51,19 +67,12 @@ void sim_remove(struct sim *sim, enum actor_kind kind, uint32_t index); /* asks 
 void sim_set_nic(struct sim *sim, double bytes_s);                      /* every GPU server's ingress */
 void sim_set_memory_nic(struct sim *sim, double bytes_s);               /* every memory server's egress */
 void sim_set_pcie(struct sim *sim, double bytes_s);
-void sim_set_host_cache(struct sim *sim, uint64_t bytes);
+void sim_set_host_cache(struct sim *sim, uint64_t bytes); /* of servers added later too */
 
 /* --- what is seen from outside --- */
-struct sim_usage {
-  double gpu_inference_ns, gpu_training_ns, gpu_any_ns; /* sums over the GPUs of time computing */
-  double gpu_held_ns;                                   /* … with a request, computing or waiting */
-  uint64_t net_bytes;                                   /* that crossed the network */
-  uint64_t pcie_bytes;                                  /* that crossed PCIe, both ways */
-  uint64_t loads[LOAD_SOURCES], process_starts, evictions, training_steps;
-  uint64_t queue, jobs_done;
-  uint64_t host_bytes, pool_bytes; /* provisioned at the GPU servers; held by the memory pool at most */
-};
-void sim_usage(struct sim *sim, struct sim_usage *usage);
+void sim_usage(const struct sim *sim, struct usage *usage);
+/* GPU servers that are there: added, and neither failed nor gone. */
+uint32_t sim_gpu_servers(const struct sim *sim);
 const struct controller *sim_controller(const struct sim *sim);
 
 #endif

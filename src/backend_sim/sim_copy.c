@@ -243,6 +243,7 @@ static void finish(struct sim *sim, struct sim_copy *c)
   struct engine *engine = engine_of(c);
   double end = engine->free_at;
   struct port *port = c->port;
+  op_id op = OP(SIM_COPY, c->generation, c->self);
   struct completion completion = {.tag = c->spec.tag, .status = OP_DONE, .bytes = c->spec.bytes};
   sim->pcie_bytes += c->spec.bytes;
   engine->busy = NONE;
@@ -255,7 +256,7 @@ static void finish(struct sim *sim, struct sim_copy *c)
   lane_pop(sim, engine, c, end);
   copy_give(sim, c);
   engine_go(sim, engine);
-  sim_complete(port, &completion);
+  sim_complete(port, op, &completion);
 }
 
 /* A copy that cannot begin fails, and with it whatever named it and the rest of its lane. */
@@ -289,10 +290,11 @@ static void lane_remove(struct sim *sim, struct engine *engine, struct sim_copy 
 static void copy_failed(struct sim *sim, struct sim_copy *c)
 {
   struct port *port = c->port;
+  op_id op = OP(SIM_COPY, c->generation, c->self);
   struct completion completion = {.tag = c->spec.tag, .status = OP_FAILED};
   lane_remove(sim, engine_of(c), c);
   copy_give(sim, c);
-  sim_complete(port, &completion);
+  sim_complete(port, op, &completion);
 }
 
 void sim_copy_milestone(struct sim *sim, uint32_t index, double exact_ns)

@@ -142,55 +142,6 @@ static void group_arrived(struct sim *sim, struct sim_fetch *f, uint32_t group, 
   }
 }
 
-static gboolean over_window(const struct sim_fetch *f)
-{
-  return f->window > 0 && f->arrived > f->uploaded + f->window;
-}
-
-static uint32_t next_group(const struct sim_fetch *f, uint32_t s)
-{
-  return f->passed[s] < f->milestones[s] ? f->slice_group[s * f->groups + f->passed[s]] : UINT32_MAX;
-}
-
-/* A stream stops at a milestone while too much waits for PCIe, but never one that the next group to be
- * uploaded needs: so that can always arrive. In sequential order it stops where it is ahead of the group
- * allowed. */
-static gboolean must_pause(const struct sim_fetch *f, uint32_t s)
-{
-  uint32_t next = next_group(f, s);
-  if (f->sequential)
-    return next > f->allowed;
-  return next > f->pending && over_window(f);
-}
-
-static void pause_stream(struct sim *sim, struct sim_fetch *f, uint32_t s, double at)
-{
-  stream_pause(sim->net, f->stream[s], at);
-  f->paused[s] = TRUE;
-  f->paused_count++;
-}
-
-static void resume_streams(struct sim *sim, struct sim_fetch *f, double at)
-{
-  for (uint32_t s = 0; s < f->streams && f->paused_count > 0; s++) {
-    if (!f->paused[s] || must_pause(f, s))
-      continue;
-    f->paused[s] = FALSE;
-    f->paused_count--;
-    if (!f->stalled[s])
-      stream_resume(sim->net, f->stream[s], at);
-  }
-}
-
-/* Sequential order: the next group may come once the one before is here and the window has room. */
-static void allow_next(struct sim *sim, struct sim_fetch *f, double at)
-{
-  if (f->allowed + 1 > f->lowest || over_window(f))
-    return;
-  f->allowed = f->lowest;
-  resume_streams(sim, f, at);
-}
-
 static void group_complete(struct sim *sim, struct sim_fetch *f, uint32_t group, double byte_time)
 {
   group_arrived(sim, f, group, byte_time);
@@ -203,7 +154,7 @@ static void group_complete(struct sim *sim, struct sim_fetch *f, uint32_t group,
     f->next_at = f->last_arrival;
     sim_at(sim, f->next_at, EV_FETCH_NEXT, f->self);
   } else if (f->paused_count > 0) {
-    resume_streams(sim, f, byte_time);
+    sim_fetch_resume(sim, f, byte_time);
   }
   if (f->left == 0) {
     f->status = OP_DONE;
@@ -221,8 +172,9 @@ void sim_fetch_milestone(struct sim *sim, uint64_t user, uint32_t milestone, dou
   f->byte_time[group] = MAX(f->byte_time[group], exact_ns);
   if (--f->remaining[group] == 0)
     group_complete(sim, f, group, f->byte_time[group]);
-  if (f->passed[s] < f->milestones[s] && must_pause(f, s))
-    pause_stream(sim, f, s, exact_ns);
+  if (f->passed[s] == f->milestones[s])
+    return;
+  sim_fetch_go_on(sim, f, s, exact_ns);
 }
 
 gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *f, uint32_t group, struct sim_copy *copy,
@@ -249,9 +201,9 @@ void sim_fetch_credit(struct sim *sim, struct sim_fetch *f, uint32_t group, doub
   if (f->paused_count == 0)
     return;
   if (!f->sequential)
-    resume_streams(sim, f, exact_ns);
+    sim_fetch_resume(sim, f, exact_ns);
   else if (f->next_at <= (double)sim->now)
-    allow_next(sim, f, MAX(f->next_at, exact_ns));
+    sim_fetch_allow_next(sim, f, MAX(f->next_at, exact_ns));
 }
 
 /* --- begin and end
@@ -283,9 +235,8 @@ static void streams_start(struct sim *sim, struct sim_fetch *f)
     f->stream[s] = stream_start(sim->net, f->start, links, count, 0, f->slice_end + (size_t)s * f->groups,
                                 f->milestones[s], (uint64_t)f->self << 8 | s);
     f->stalled[s] = f->remote && sim->dead_memory[f->servers[s]];
-    if (f->sequential && must_pause(f, s))
-      pause_stream(sim, f, s, f->start);
-    else if (f->stalled[s])
+    sim_fetch_go_on(sim, f, s, f->start);
+    if (f->stalled[s] && !f->paused[s])
       stream_pause(sim->net, f->stream[s], f->start);
   }
   /* Leading groups without bytes are here at once. */
@@ -303,6 +254,8 @@ op_id sim_fetch_begin(struct port *port, const struct fetch_spec *spec)
   f->tag = spec->tag;
   f->request = spec->request;
   f->window = spec->window_bytes;
+  f->ring = spec->ring_bytes < spec->plan->total_bytes ? spec->ring_bytes : 0;
+  f->ring_end = 0;
   f->live = TRUE;
   f->sequential = spec->sequential;
   f->remote = spec->source == SOURCE_REMOTE;
@@ -364,12 +317,13 @@ static void fetch_end(struct sim *sim, struct sim_fetch *f)
 {
   struct completion completion = {.tag = f->tag, .status = f->status, .bytes = f->bytes};
   struct port *port = f->port;
+  op_id op = OP(SIM_FETCH, f->generation, f->self);
   if (f->status == OP_DONE) {
     completion.bytes = stop_streams(sim, f);
     sim->net_bytes += f->remote ? completion.bytes : 0;
   }
   fetch_give(sim, f);
-  sim_complete(port, &completion);
+  sim_complete(port, op, &completion);
 }
 
 void sim_fetch_event(struct sim *sim, enum sim_event event, uint32_t index)
@@ -382,7 +336,7 @@ void sim_fetch_event(struct sim *sim, enum sim_event event, uint32_t index)
   else if (event == EV_FETCH_START && !f->started)
     streams_start(sim, f);
   else if (event == EV_FETCH_NEXT)
-    allow_next(sim, f, f->next_at);
+    sim_fetch_allow_next(sim, f, f->next_at);
 }
 
 /* --- failures

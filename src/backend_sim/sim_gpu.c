@@ -242,10 +242,11 @@ static void finish(struct sim *sim, struct sim_gpu *gpu, uint32_t i, double end)
   if (is_training(c))
     completion.steps = (uint64_t)(c->work / c->spec.compute_ns + 1e-6);
   struct port *port = c->port;
+  op_id op = OP(SIM_COMPUTE, c->generation, c->self);
   compute_give(sim, c);
   stream_go(sim, gpu, stream);
   reschedule(sim, gpu);
-  sim_complete(port, &completion);
+  sim_complete(port, op, &completion);
 }
 
 static void gpu_event(struct sim *sim, struct sim_gpu *gpu)
@@ -317,11 +318,12 @@ static void compute_failed(struct sim *sim, struct sim_compute *c)
   struct sim_gpu *gpu = sim_gpu_of(c->port, c->spec.gpu);
   struct completion completion = {.tag = c->spec.tag, .status = is_training(c) ? OP_CANCELLED : OP_FAILED};
   struct port *port = c->port;
+  op_id op = OP(SIM_COMPUTE, c->generation, c->self);
   stream_remove(sim, gpu, c);
   struct gpu_stream *stream = stream_of(gpu, c->spec.stream);
   compute_give(sim, c);
   stream_go(sim, gpu, stream);
-  sim_complete(port, &completion);
+  sim_complete(port, op, &completion);
 }
 
 void sim_compute_event(struct sim *sim, enum sim_event event, uint32_t index)

@@ -48,44 +48,41 @@ static void world_timer_cancel(struct world *world, timer_id id)
   sim->free_timer = index;
 }
 
-static void mail_grow(struct sim *sim)
-{
-  struct mail *mail = g_new(struct mail, sim->mail_room * 2);
-  for (uint32_t i = 0; i < sim->mail_count; i++)
-    mail[i] = sim->mail[(sim->mail_first + i) & (sim->mail_room - 1)];
-  g_free(sim->mail);
-  sim->mail = mail;
-  sim->mail_first = 0;
-  sim->mail_room *= 2;
-}
-
 static void world_send_sim(struct world *world, actor_id to, const struct message *message)
 {
-  struct port *port = port_of(world);
-  struct sim *sim = port->sim;
-  if (sim->mail_count == sim->mail_room)
-    mail_grow(sim);
-  sim->mail[(sim->mail_first + sim->mail_count++) & (sim->mail_room - 1)] =
-      (struct mail){.time = sim->now + sim->hop,
-                    .sequence = event_queue_sequence(sim->queue),
-                    .from = port->id,
-                    .to = to,
-                    .message = *message};
+  sim_mail_send(port_of(world), to, message);
+}
+
+static const struct sim_watch *watch_of(const struct port *port)
+{
+  return port->sim->options.watch;
 }
 
 static op_id world_fetch(struct world *world, const struct fetch_spec *spec)
 {
-  return sim_fetch_begin(port_of(world), spec);
+  struct port *port = port_of(world);
+  op_id op = sim_fetch_begin(port, spec);
+  if (watch_of(port))
+    watch_of(port)->fetch(watch_of(port)->context, port->id, op, spec);
+  return op;
 }
 
 static op_id world_copy(struct world *world, const struct copy_spec *spec)
 {
-  return sim_copy_begin(port_of(world), spec);
+  struct port *port = port_of(world);
+  op_id op = sim_copy_begin(port, spec);
+  if (watch_of(port))
+    watch_of(port)->copy(watch_of(port)->context, port->id, op, spec);
+  return op;
 }
 
 static op_id world_compute(struct world *world, const struct compute_spec *spec)
 {
-  return sim_compute_begin(port_of(world), spec);
+  struct port *port = port_of(world);
+  op_id op = sim_compute_begin(port, spec);
+  if (watch_of(port))
+    watch_of(port)->compute(watch_of(port)->context, port->id, op, spec);
+  return op;
 }
 
 static void world_cancel(struct world *world, op_id op)
@@ -97,6 +94,23 @@ static void world_cancel(struct world *world, op_id op)
     sim_fetch_cancel(sim, fetch);
   else if (compute)
     sim_compute_cancel(sim, compute);
+}
+
+/* Bytes have no contents here: only a watch hears of places. */
+static void world_fill(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
+                       const struct ranges *place)
+{
+  struct port *port = port_of(world);
+  if (watch_of(port))
+    watch_of(port)->fill(watch_of(port)->context, port->id, model, offset, bytes, gpu, place);
+}
+
+static void world_serve(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes,
+                        const struct ranges *place)
+{
+  struct port *port = port_of(world);
+  if (watch_of(port))
+    watch_of(port)->serve(watch_of(port)->context, port->id, model, offset, bytes, place);
 }
 
 static void world_record(struct world *world, const struct record *record)
@@ -116,6 +130,8 @@ const struct world_ops sim_world_ops = {
     .copy = world_copy,
     .compute = world_compute,
     .cancel = world_cancel,
+    .fill = world_fill,
+    .serve = world_serve,
     .record = world_record,
     .capabilities = WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY,
 };

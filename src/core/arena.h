@@ -26,7 +26,7 @@ struct arena;
 
 /* Bytes that an arena needs so that a tier of capacity_bytes in at most `entries` pieces never lacks room. */
 uint64_t arena_bytes(uint64_t capacity_bytes, uint64_t entries);
-/* Offsets [base, base + bytes). */
+/* Offsets [base, base + bytes), bytes down to whole ARENA_ALIGNs; base is a multiple of ARENA_ALIGN. */
 struct arena *arena_new(uint64_t base, uint64_t bytes);
 void arena_free(struct arena *arena);
 /* Adds bytes at its end. */
@@ -40,8 +40,11 @@ gboolean arena_take(struct arena *arena, uint64_t bytes, struct ranges *ranges);
 void arena_give(struct arena *arena, struct ranges *ranges);
 void ranges_clear(struct ranges *ranges);
 
+uint64_t ranges_bytes(const struct ranges *ranges);
+/* Keeps the first `at` bytes (a multiple of ARENA_ALIGN) and moves what follows to *tail, which is empty. */
+void ranges_split(struct ranges *ranges, uint64_t at, struct ranges *tail);
 /* The piece of ranges that begins `at` bytes into it and is at most `length` long, in one range: its offset;
- * *piece receives its length. */
+ * *piece receives its length (0: there is no such byte). */
 uint64_t ranges_piece(const struct ranges *ranges, uint64_t at, uint64_t length, uint64_t *piece);
 
 #endif

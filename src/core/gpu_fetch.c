@@ -16,7 +16,8 @@ static struct fetch *fetch_take(struct gpu_server *s)
     fetch = fetch_at(s, s->free_fetch);
     s->free_fetch = fetch->next;
   }
-  *fetch = (struct fetch){.self = fetch->self, .next = s->fetch_first, .users = 1};
+  *fetch = (struct fetch){
+      .self = fetch->self, .next = s->fetch_first, .users = 1, .staging = fetch->staging /* its memory */};
   s->fetch_first = fetch->self;
   return fetch;
 }
@@ -45,37 +46,33 @@ static gboolean choose_servers(const struct gpu_server *s, struct fetch *fetch)
   return TRUE;
 }
 
-/* Bytes that may wait in host memory for PCIe. Staging smaller than the model bounds it too: each stream runs
- * at most one group past the limit, and the group being uploaded is still there. */
-static uint64_t window_bytes(const struct gpu_server *s, const struct fetch *fetch)
-{
-  uint64_t window = s->config->window_bytes, largest = 0;
-  if (fetch->cached || fetch->staging_bytes >= fetch->plan->total_bytes)
-    return window;
-  for (uint32_t j = 0; j < fetch->plan->groups; j++)
-    largest = MAX(largest, fetch->plan->group_bytes[j]);
-  uint64_t room = fetch->staging_bytes > 2 * largest ? fetch->staging_bytes - 2 * largest : 1;
-  return window == 0 ? room : MIN(window, room);
-}
-
 gboolean fetch_joinable(const struct fetch *fetch)
 {
   return fetch->cached || fetch->staging_bytes >= fetch->plan->total_bytes;
 }
 
+const struct ranges *fetch_place(const struct gpu_server *s, const struct fetch *fetch, uint64_t *ring_bytes)
+{
+  *ring_bytes = fetch->cached ? catalog_bytes(s->config->catalog, fetch->model) : fetch->staging_bytes;
+  return fetch->cached ? tier_place(s->host, fetch->model) : &fetch->staging;
+}
+
 static void fetch_issue(struct gpu_server *s, struct fetch *fetch, uint32_t gpu, uint32_t first,
                         uint64_t request)
 {
+  uint64_t ring;
   struct fetch_spec spec = {.model = fetch->model,
                             .source = fetch->source,
                             .plan = fetch->plan,
                             .server = fetch->servers,
                             .first_group = first,
                             .sequential = fetch->source == SOURCE_REMOTE && s->config->sequential,
-                            .window_bytes = window_bytes(s, fetch),
+                            .window_bytes = s->config->window_bytes,
+                            .host = fetch_place(s, fetch, &ring),
                             .gpu = gpu,
                             .request = request,
                             .tag = TAG(TAG_FETCH, fetch->self, 0)};
+  spec.ring_bytes = ring;
   if (s->active_fetches++ == 0)
     s->rate_since = world_now(s->world);
   fetch->op = s->world->ops->fetch(s->world, &spec);
@@ -101,7 +98,8 @@ static gboolean take_room(struct gpu_server *s, struct gpu *gpu, struct fetch *f
     return TRUE;
   }
   uint64_t staging = MIN(bytes, s->config->staging_bytes);
-  if (gpu->staging_used + staging > s->config->staging_bytes)
+  if (gpu->staging_used + staging > s->config->staging_bytes ||
+      !arena_take(gpu->staging, staging, &fetch->staging))
     return FALSE;
   gpu->staging_used += staging;
   fetch->staging_gpu = gpu->index;
@@ -167,8 +165,10 @@ void fetch_release(struct gpu_server *s, struct fetch *fetch)
     return;
   gboolean alone = !fetch_joinable(fetch);
   struct gpu *staged = fetch->cached ? NULL : &s->gpu[fetch->staging_gpu];
-  if (staged)
+  if (staged) {
     staged->staging_used -= fetch->staging_bytes;
+    arena_give(staged->staging, &fetch->staging);
+  }
   if (fetch->cached && !fetch->arrived)
     tier_remove(s->host, fetch->model);
   struct plan_ref *ref = fetch->plan_ref;
@@ -203,7 +203,8 @@ void fetch_ended(struct gpu_server *s, struct fetch *fetch, const struct complet
       measure_rate(s, completion->bytes);
     if (fetch->cached) {
       tier_ready(s->host, fetch->model);
-      server_tell_state(s, NO_INDEX, fetch->model, TIER_READY);
+      if (tier_state(s->host, fetch->model) == TIER_READY) /* a cache that shrank may have let it go */
+        server_tell_state(s, NO_INDEX, fetch->model, TIER_READY);
     }
   }
   fetch_report(s);
@@ -225,7 +226,8 @@ static void abort_loads(struct gpu_server *s, uint32_t fetch)
     }
 }
 
-/* Loads of the fetch that lack groups; FALSE while one of them still has operations under way. */
+/* Loads of the fetch that lack groups; FALSE while any load still has operations under way: what it reads may
+ * be fetched anew. */
 static gboolean broken_loads(struct gpu_server *s, uint32_t fetch, uint32_t *first, uint32_t *gpu,
                              uint64_t *request)
 {
@@ -234,10 +236,12 @@ static gboolean broken_loads(struct gpu_server *s, uint32_t fetch, uint32_t *fir
   for (uint32_t g = 0; g < s->gpus; g++)
     for (uint32_t i = s->gpu[g].loads_first; i != NO_INDEX; i = load_at(s, i)->next) {
       const struct load *load = load_at(s, i);
-      if (load->fetch != fetch || !load->broken)
+      if (load->fetch != fetch)
         continue;
       if (load->copies > 0)
         return FALSE;
+      if (!load->broken)
+        continue;
       any = TRUE;
       *first = MIN(*first, load->uploaded);
       *gpu = g;

@@ -67,15 +67,35 @@ static void load_unlink(struct gpu_server *s, struct load *load)
   s->free_load = load->self;
 }
 
+/* Where in host memory the load finds its model. */
+static const struct ranges *load_place(const struct gpu_server *s, const struct load *load,
+                                       const struct fetch *fetch, struct home *home, uint64_t *ring_bytes)
+{
+  *ring_bytes = catalog_bytes(s->config->catalog, load->model);
+  if (fetch)
+    return fetch_place(s, fetch, ring_bytes);
+  return s->home ? places_home(s, load->model, home) : tier_place(s->host, load->model);
+}
+
 void load_upload(struct gpu_server *s, struct load *load, uint32_t first)
 {
   const struct fetch *fetch = load->fetch == NO_INDEX ? NULL : fetch_at(s, load->fetch);
-  for (uint32_t j = first; j < load->groups; j++) {
+  const struct ranges *device = tier_place(s->gpu[load->gpu].memory, load->model);
+  struct home home;
+  uint64_t ring, offset = 0;
+  const struct ranges *host = load_place(s, load, fetch, &home, &ring);
+  for (uint32_t j = 0; j < load->groups; offset += load->grouping->bytes[j++]) {
+    if (j < first)
+      continue;
     struct copy_spec spec = {.gpu = load->gpu,
                              .lane = load->lane,
                              .model = load->model,
                              .group = j,
+                             .offset = offset,
                              .bytes = load->grouping->bytes[j],
+                             .host = host,
+                             .ring_bytes = ring,
+                             .device = device,
                              .after_fetch = fetch && !fetch->arrived ? fetch->op : 0,
                              .request = load->request,
                              .tag = TAG(TAG_COPY, load->self, j)};
@@ -98,6 +118,15 @@ static void record_loaded(struct gpu_server *s, const struct load *load)
                                    .b = now - load->started});
 }
 
+/* A load of the fetch is over; others, which broke, may have waited for that. */
+static void fetch_unused(struct gpu_server *s, struct fetch *fetch)
+{
+  gboolean others = fetch->users > 1;
+  fetch_release(s, fetch);
+  if (others && !fetch->arrived)
+    fetch_mend(s, fetch);
+}
+
 void load_finish(struct gpu_server *s, struct load *load)
 {
   struct gpu *gpu = &s->gpu[load->gpu];
@@ -112,7 +141,7 @@ void load_finish(struct gpu_server *s, struct load *load)
     record_loaded(s, load);
   load_unlink(s, load);
   if (fetch != NO_INDEX)
-    fetch_release(s, fetch_at(s, fetch));
+    fetch_unused(s, fetch_at(s, fetch));
   gpu_loaded(s, gpu, model);
 }
 

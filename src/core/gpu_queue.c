@@ -110,59 +110,6 @@ static gboolean secure(struct gpu_server *s, struct gpu *gpu, struct task *task)
 /* --- running
  * --------------------------------------------------------------------------------------------------------*/
 
-static void compute(struct gpu_server *s, struct task *task, const struct compute_spec *what)
-{
-  struct compute_spec spec = *what;
-  spec.gpu = task->gpu;
-  spec.stream = task->stream;
-  spec.model = task->model;
-  spec.request = task->id;
-  spec.tag = TAG(TAG_COMPUTE, task->self, 0);
-  task->computes++;
-  s->world->ops->compute(s->world, &spec);
-}
-
-/* service_ns of a traced request stretches every group alike. */
-static double stretch(const struct gpu_server *s, const struct task *task, const struct grouping *grouping)
-{
-  if (task->service_ns <= 0)
-    return 1;
-  double sum = 0;
-  for (uint32_t j = 0; j < grouping->groups; j++)
-    sum += grouping->compute_ns[j];
-  double launches = s->hardware->launch_ns * grouping->first_layer[grouping->groups];
-  double service = (double)task->service_ns - launches;
-  return sum > 0 && service > 0 ? service / sum : 0;
-}
-
-/* load: NULL once every group is there. */
-static void compute_groups(struct gpu_server *s, struct task *task, const struct grouping *grouping,
-                           const struct load *load)
-{
-  task->grouping = grouping;
-  double scale = stretch(s, task, grouping);
-  for (uint32_t j = task->groups_done; j < grouping->groups; j++) {
-    struct compute_spec spec = {.group = j,
-                                .compute_ns = grouping->compute_ns[j] * scale,
-                                .layers = grouping->first_layer[j + 1] - grouping->first_layer[j],
-                                .loaded = TRUE,
-                                .after = !load || j < load->uploaded ? 0 : load->copy[j]};
-    compute(s, task, &spec);
-  }
-}
-
-static void compute_resident(struct gpu_server *s, struct task *task)
-{
-  const struct profile *profile = catalog_profile(s->config->catalog, task->model);
-  const struct model *model = catalog_model(s->config->catalog, task->model);
-  double launches = s->hardware->launch_ns * profile->layers;
-  double all =
-      task->service_ns > 0 ? (double)task->service_ns : resident_ns(s->config->plans, model->profile, s->hw);
-  struct compute_spec spec = {
-      .group = NO_INDEX, .compute_ns = all > launches ? all - launches : 0, .layers = profile->layers};
-  compute(s, task, &spec);
-}
-
 static uint32_t free_stream(struct gpu_server *s, const struct gpu *gpu)
 {
   uint32_t stream = 0;
@@ -206,13 +153,13 @@ static void start(struct gpu_server *s, struct gpu *gpu, struct task *task)
   gpu->running_first = task->self;
   hold(s, gpu);
   if (!gpu->memory || tier_state(gpu->memory, task->model) == TIER_READY) {
-    compute_resident(s, task);
+    gpu_compute_resident(s, task);
   } else if (s->config->system->loader->pipelined) {
     struct load *load = gpu_find_load(s, gpu, task->model);
     if (load->broken)
       task->stalled = TRUE;
     else
-      compute_groups(s, task, load->grouping, load);
+      gpu_compute_groups(s, task, load->grouping, load);
   } /* else: computed when the load is done */
 }
 
@@ -290,7 +237,7 @@ void gpu_computed(struct gpu_server *s, struct task *task, enum op_status status
       gpu_resume_tasks(s, gpu, load);
     } else { /* mended and loaded while an earlier group was computing */
       task->stalled = FALSE;
-      compute_groups(s, task, task->grouping, NULL);
+      gpu_compute_groups(s, task, task->grouping, NULL);
     }
     return;
   }
@@ -313,7 +260,7 @@ void gpu_resume_tasks(struct gpu_server *s, struct gpu *gpu, struct load *load)
     if (task->model != load->model || !task->stalled || task->computes > 0)
       continue;
     task->stalled = FALSE;
-    compute_groups(s, task, load->grouping, load);
+    gpu_compute_groups(s, task, load->grouping, load);
   }
 }
 
@@ -323,7 +270,7 @@ static void compute_waiting(struct gpu_server *s, struct gpu *gpu, uint32_t mode
   for (uint32_t i = gpu->running_first; i != NO_INDEX; i = task_at(s, i)->next) {
     struct task *task = task_at(s, i);
     if (task->model == model && task->computes == 0)
-      compute_resident(s, task);
+      gpu_compute_resident(s, task);
   }
 }
 

@@ -119,6 +119,7 @@ struct gpu_server *gpu_server_new(const struct config *config, uint32_t index, s
   for (uint32_t g = 0; g < s->gpus; g++)
     gpu_init(s, g);
   host_init(s);
+  places_init(s);
   return s;
 }
 
@@ -126,9 +127,12 @@ void gpu_server_free(struct gpu_server *s)
 {
   if (!s)
     return;
-  for (uint32_t g = 0; g < s->gpus; g++)
+  for (uint32_t g = 0; g < s->gpus; g++) {
     tier_free(s->gpu[g].memory);
+    arena_free(s->gpu[g].staging);
+  }
   tier_free(s->host);
+  g_free(s->home);
   for (uint32_t i = 0; i < s->loads->len; i++)
     g_free(load_at(s, i)->copy);
   g_ptr_array_set_free_func(s->loads, g_free);
@@ -143,10 +147,17 @@ void gpu_server_free(struct gpu_server *s)
     pool_plan_free(s->plan->plan);
   g_free(s->plan);
   g_ptr_array_unref(s->tasks);
+  for (uint32_t i = 0; i < s->fetches->len; i++)
+    ranges_clear(&fetch_at(s, i)->staging);
   g_ptr_array_unref(s->loads);
   g_ptr_array_unref(s->fetches);
   g_free(s->gpu);
   g_free(s);
+}
+
+static void world_fill(struct gpu_server *s, uint32_t model, uint32_t gpu, const struct ranges *place)
+{
+  s->world->ops->fill(s->world, model, 0, catalog_bytes(s->config->catalog, model), gpu, place);
 }
 
 static gboolean fill(struct gpu_server *s, struct tier *tier, uint32_t model, uint64_t bytes,
@@ -157,6 +168,7 @@ static gboolean fill(struct gpu_server *s, struct tier *tier, uint32_t model, ui
     return FALSE;
   tier_reserve(tier, model, bytes, reload_ns, world_now(s->world));
   tier_ready(tier, model);
+  world_fill(s, model, gpu, tier_place(tier, model));
   server_tell_state(s, gpu, model, TIER_READY);
   return TRUE;
 }
@@ -198,12 +210,20 @@ static void warm_host(struct gpu_server *s)
   }
 }
 
+static void fill_home(struct gpu_server *s)
+{
+  struct home home;
+  for (uint32_t m = 0; s->home && m < catalog_models(s->config->catalog); m++)
+    world_fill(s, m, NO_INDEX, places_home(s, m, &home));
+}
+
 static void gpu_server_start(void *actor)
 {
   struct gpu_server *s = actor;
   struct message m = {.type = MESSAGE_JOIN,
                       .join = {.epoch = s->epoch, .memory_bytes = s->config->host_cache_bytes}};
   server_send(s, &m);
+  fill_home(s);
   if (s->config->warm && s->index < s->config->servers_at_start) {
     for (uint32_t g = 0; g < s->gpus; g++)
       if (s->gpu[g].memory)
@@ -218,10 +238,46 @@ static void gpu_server_start(void *actor)
 /* --- what comes in
  * --------------------------------------------------------------------------------------------------*/
 
+/* What the numbers of a message name is there; a peer may send any. */
+static gboolean is_sane(const struct gpu_server *s, const struct message *m)
+{
+  uint32_t pool = s->config->memory_servers;
+  switch (m->type) {
+  case MESSAGE_DISPATCH:
+    return m->dispatch.gpu < s->gpus && m->dispatch.model < catalog_models(s->config->catalog);
+  case MESSAGE_REVOKE:
+    return m->revoke.gpu < s->gpus;
+  case MESSAGE_TRAIN:
+    return m->train.gpu < s->gpus;
+  case MESSAGE_PLAN:
+    return pool >= MEMORY_SERVERS_MAX || m->plan.members >> pool == 0;
+  case MESSAGE_MEMBER:
+    return m->member.index < pool;
+  default:
+    return TRUE;
+  }
+}
+
+/* The cache gets what it may have of the host's memory beside staging; memory that is real cannot grow past
+ * what was taken at the start. */
+static void resize_cache(struct gpu_server *s, uint64_t bytes)
+{
+  uint64_t staging = s->gpus * s->config->staging_bytes, host = s->hardware->host_memory_bytes;
+  if (!s->host)
+    return;
+  uint64_t cache = MIN(bytes, host > staging ? host - staging : 0);
+  if (!(s->world->ops->capabilities & WORLD_UNBOUNDED_MEMORY))
+    cache = MIN(cache, s->config->host_cache_bytes);
+  tier_set_capacity(s->host, cache, world_now(s->world));
+  s->usage.host_bytes = MAX(s->usage.host_bytes, cache + staging);
+}
+
 static void gpu_server_message(void *actor, actor_id from, const struct message *m)
 {
   struct gpu_server *s = actor;
   (void)from;
+  if (!is_sane(s, m))
+    return;
   switch (m->type) {
   case MESSAGE_DISPATCH:
     gpu_queue_add(s, &m->dispatch);
@@ -239,8 +295,7 @@ static void gpu_server_message(void *actor, actor_id from, const struct message 
     trainer_train(s, &m->train);
     break;
   case MESSAGE_CACHE_SIZE:
-    if (s->host)
-      tier_set_capacity(s->host, m->cache_size.bytes, world_now(s->world));
+    resize_cache(s, m->cache_size.bytes);
     break;
   case MESSAGE_LEAVE:
     s->leaving = TRUE;

@@ -15,12 +15,16 @@ struct gpu_server *gpu_server_new(const struct config *config, uint32_t index, s
 void gpu_server_free(struct gpu_server *server);
 extern const struct actor_ops gpu_server_actor;
 
+/* How large its host memory and the memory of each of its GPUs must be for the places that it names. */
+uint64_t gpu_server_host_bytes(const struct config *config, uint32_t server);
+uint64_t gpu_server_gpu_bytes(const struct config *config, uint32_t server);
+
 /* What it did so far; times up to now on its own clock. */
 struct gpu_server_usage {
   uint64_t loads[LOAD_SOURCES], process_starts, evictions;
   uint64_t training_steps, training_lost;
   double held_ns;      /* sum over the GPUs of the time with a request on it, computing or waiting */
-  uint64_t host_bytes; /* provisioned: cache and staging, or all models */
+  uint64_t host_bytes; /* provisioned at most: cache and staging, or all models */
 };
 void gpu_server_usage(const struct gpu_server *server, struct gpu_server_usage *usage);
 

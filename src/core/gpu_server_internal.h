@@ -33,7 +33,8 @@ struct fetch {
   uint32_t users;  /* loads that upload from it */
   gboolean cached; /* goes into the host cache, else staging */
   uint32_t staging_gpu;
-  uint64_t staging_bytes;
+  uint64_t staging_bytes; /* of the ring */
+  struct ranges staging;
   gboolean arrived;
   gboolean lost;     /* no copy is left: its loads are being aborted, none may join */
   uint64_t credited; /* bytes uploaded by the user that is furthest */
@@ -72,6 +73,8 @@ struct gpu {
   uint32_t loads_first, loads;
   uint32_t next_lane;
   uint64_t staging_used;
+  struct arena *staging; /* its addresses in host memory; NULL where nothing is fetched */
+  struct range state;    /* in host memory: the training state while it is not on the GPU */
   int64_t held_since;
   double held_ns;
   struct trainer trainer;
@@ -94,6 +97,7 @@ struct gpu_server {
   const struct hardware *hardware;
   struct gpu *gpu;        /* [gpus] */
   struct tier *host;      /* NULL where there is none */
+  uint64_t *home;         /* RESIDENCE_HOST: [profiles] address of the first variant; NULL elsewhere */
   uint64_t cache_request; /* request on whose behalf models leave it now, UINT64_MAX: none, it shrinks */
   GPtrArray *tasks, *loads, *fetches; /* slabs: pointers stay valid */
   uint32_t free_task, free_load, free_fetch;
@@ -149,6 +153,18 @@ struct loader_ops {
 };
 extern const struct loader_ops loader_pipeline, loader_stop_and_go, loader_process;
 
+/* Where a model lies in a host memory that holds all of them. */
+struct home {
+  struct range range;
+  struct ranges ranges;
+};
+
+/* gpu_places.c */
+/* Gives tiers and stagings their addresses. */
+void places_init(struct gpu_server *s);
+/* RESIDENCE_HOST only: in *home. */
+const struct ranges *places_home(const struct gpu_server *s, uint32_t model, struct home *home);
+
 /* gpu_queue.c */
 void gpu_queue_add(struct gpu_server *s, const struct message_dispatch *m);
 void gpu_queue_revoke(struct gpu_server *s, const struct message_revoke *m);
@@ -166,6 +182,12 @@ struct load *gpu_find_load(struct gpu_server *s, struct gpu *gpu, uint32_t model
 /* A load has brought the model. */
 void gpu_loaded(struct gpu_server *s, struct gpu *gpu, uint32_t model);
 
+/* gpu_compute.c */
+/* The groups that are not computed yet, each after its upload. load: NULL once every group is there. */
+void gpu_compute_groups(struct gpu_server *s, struct task *task, const struct grouping *grouping,
+                        const struct load *load);
+void gpu_compute_resident(struct gpu_server *s, struct task *task);
+
 /* gpu_load.c */
 struct load *load_new(struct gpu_server *s, struct gpu *gpu, struct task *task, enum load_source source,
                       const struct grouping *grouping);
@@ -180,6 +202,8 @@ void load_upload(struct gpu_server *s, struct load *load, uint32_t first);
 struct fetch *fetch_find(struct gpu_server *s, uint32_t model);
 /* FALSE: its bytes are freed as they are uploaded, and cannot serve a second GPU. */
 gboolean fetch_joinable(const struct fetch *fetch);
+/* Where in host memory it puts the model, and the bytes of that ring. */
+const struct ranges *fetch_place(const struct gpu_server *s, const struct fetch *fetch, uint64_t *ring_bytes);
 /* FALSE: no room for it now. *lost is set where no server has a part of it. */
 gboolean fetch_begin(struct gpu_server *s, struct gpu *gpu, struct task *task, enum load_source source,
                      struct fetch **out, gboolean *lost);

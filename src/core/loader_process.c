@@ -31,6 +31,7 @@ static void process_copy(struct gpu_server *s, struct load *load)
                            .lane = load->lane,
                            .model = load->model,
                            .bytes = catalog_bytes(s->config->catalog, load->model),
+                           .device = tier_place(s->gpu[load->gpu].memory, load->model),
                            .pageable = TRUE,
                            .request = load->request,
                            .tag = TAG(TAG_COPY, load->self, 0)};

@@ -13,6 +13,7 @@ void stop_and_go_evicted(struct gpu_server *s, struct gpu *gpu, uint32_t model)
                            .lane = gpu->next_lane++,
                            .model = model,
                            .bytes = catalog_bytes(s->config->catalog, model),
+                           .device = tier_victim_place(gpu->memory),
                            .to_host = TRUE,
                            .pageable = TRUE,
                            .extra_ns = tensors_ns(s, model),
@@ -26,7 +27,6 @@ static gboolean stop_and_go_begin(struct gpu_server *s, struct gpu *gpu, struct 
 {
   if (gpu->running > 0 || gpu->first != task->self || trainer_blocks(s, gpu))
     return FALSE;
-  gpu->back = 0;
   uint64_t bytes = config_entry_bytes(s->config, s->hw, task->model);
   if (!tier_reserve(gpu->memory, task->model, bytes, 0, world_now(s->world))) {
     trainer_yield(s, gpu);
@@ -37,6 +37,7 @@ static gboolean stop_and_go_begin(struct gpu_server *s, struct gpu *gpu, struct 
                            .lane = load->lane,
                            .model = task->model,
                            .bytes = bytes,
+                           .device = tier_place(gpu->memory, task->model),
                            .pageable = TRUE,
                            .extra_ns = tensors_ns(s, task->model),
                            .after = gpu->back,

@@ -91,13 +91,14 @@ uint64_t placement_slot_bytes(const struct placement *placement, uint32_t slot)
 
 /* Names the plan's streams: the slots that hold anything, lowest first. Returns the stream of each slot; free
  * it. */
-static uint32_t *streams_number(struct fetch_plan *plan, const struct placement *placement)
+static uint32_t *streams_number(struct fetch_plan *plan, const struct extent *extent, uint32_t extents,
+                                uint32_t slots)
 {
-  uint32_t *stream_of = g_new0(uint32_t, placement->slots);
-  for (uint32_t i = 0; i < placement->extents; i++)
-    stream_of[placement->extent[i].slot] = 1;
-  plan->slot = g_new(uint32_t, placement->slots);
-  for (uint32_t slot = 0; slot < placement->slots; slot++) {
+  uint32_t *stream_of = g_new0(uint32_t, slots);
+  for (uint32_t i = 0; i < extents; i++)
+    stream_of[extent[i].slot] = 1;
+  plan->slot = g_new(uint32_t, slots);
+  for (uint32_t slot = 0; slot < slots; slot++) {
     if (!stream_of[slot])
       continue;
     stream_of[slot] = plan->streams;
@@ -106,32 +107,84 @@ static uint32_t *streams_number(struct fetch_plan *plan, const struct placement 
   return stream_of;
 }
 
-struct fetch_plan *fetch_plan_new(const struct placement *placement, const struct grouping *grouping)
+/* A part of a group that lies in one extent. */
+struct part {
+  struct piece piece;
+  uint32_t stream;
+};
+
+/* Where the cut of extents into groups has come to. */
+struct cut {
+  const struct extent *extent, *end;
+  uint64_t taken; /* bytes of the current extent that earlier groups took */
+};
+
+/* Appends the parts of the next group, of `wanted` bytes, in order of offset. */
+static void group_cut(struct cut *cut, uint64_t wanted, const uint32_t *stream_of, GArray *parts)
+{
+  while (wanted && cut->extent < cut->end) {
+    uint64_t length = MIN(wanted, cut->extent->length - cut->taken);
+    struct part part = {.piece = {.offset = cut->extent->offset + cut->taken, .length = length},
+                        .stream = stream_of[cut->extent->slot]};
+    g_array_append_val(parts, part);
+    wanted -= length;
+    cut->taken += length;
+    if (cut->taken == cut->extent->length) {
+      cut->taken = 0;
+      cut->extent++;
+    }
+  }
+}
+
+/* Enters a group's parts into the plan, by stream; `pieces` are there from the groups before. */
+static uint32_t group_enter(struct fetch_plan *plan, uint32_t group, const struct part *part, uint32_t parts,
+                            uint32_t pieces)
+{
+  for (uint32_t s = 0; s < plan->streams; s++) {
+    size_t at = (size_t)group * plan->streams + s;
+    plan->first_piece[at] = pieces;
+    for (uint32_t i = 0; i < parts; i++)
+      if (part[i].stream == s) {
+        plan->piece[pieces++] = part[i].piece;
+        plan->bytes[at] += part[i].piece.length;
+      }
+    plan->group_bytes[group] += plan->bytes[at];
+  }
+  return pieces;
+}
+
+struct fetch_plan *fetch_plan_cut(const struct extent *extent, uint32_t extents, uint32_t slots,
+                                  const uint64_t *group_bytes, uint32_t groups)
 {
   struct fetch_plan *plan = g_new0(struct fetch_plan, 1);
-  g_autofree uint32_t *stream_of = streams_number(plan, placement);
-  uint32_t extent = 0;
-  uint64_t taken = 0; /* bytes of the current extent that earlier groups took */
-  plan->groups = grouping->groups;
-  plan->bytes = g_new0(uint64_t, (size_t)plan->groups * plan->streams);
-  plan->group_bytes = g_new0(uint64_t, plan->groups);
-  for (uint32_t j = 0; j < plan->groups; j++) {
-    uint64_t wanted = grouping->bytes[j];
-    while (wanted && extent < placement->extents) {
-      const struct extent *from = &placement->extent[extent];
-      uint64_t part = MIN(wanted, from->length - taken);
-      plan->bytes[(size_t)j * plan->streams + stream_of[from->slot]] += part;
-      plan->group_bytes[j] += part;
-      wanted -= part;
-      taken += part;
-      if (taken == from->length) {
-        taken = 0;
-        extent++;
-      }
-    }
+  g_autofree uint32_t *stream_of = streams_number(plan, extent, extents, slots);
+  GArray *parts = g_array_new(FALSE, FALSE, sizeof(struct part));
+  struct cut cut = {.extent = extent, .end = extent + extents};
+  uint64_t offset = extents ? extent[0].offset : 0;
+  uint32_t pieces = 0;
+  plan->groups = groups;
+  plan->bytes = g_new0(uint64_t, (size_t)groups * plan->streams);
+  plan->group_bytes = g_new0(uint64_t, groups);
+  plan->group_offset = g_new0(uint64_t, groups);
+  plan->first_piece = g_new0(uint32_t, (size_t)groups * plan->streams + 1);
+  plan->piece = g_new(struct piece, (size_t)groups + extents); /* each cut and each end begins one */
+  for (uint32_t j = 0; j < groups; j++) {
+    g_array_set_size(parts, 0);
+    group_cut(&cut, group_bytes[j], stream_of, parts);
+    pieces = group_enter(plan, j, (const struct part *)(const void *)parts->data, parts->len, pieces);
+    plan->group_offset[j] = offset;
+    offset += plan->group_bytes[j];
     plan->total_bytes += plan->group_bytes[j];
   }
+  plan->first_piece[(size_t)groups * plan->streams] = pieces;
+  g_array_unref(parts);
   return plan;
+}
+
+struct fetch_plan *fetch_plan_new(const struct placement *placement, const struct grouping *grouping)
+{
+  return fetch_plan_cut(placement->extent, placement->extents, placement->slots, grouping->bytes,
+                        grouping->groups);
 }
 
 void fetch_plan_free(struct fetch_plan *plan)
@@ -141,5 +194,8 @@ void fetch_plan_free(struct fetch_plan *plan)
   g_free(plan->slot);
   g_free(plan->bytes);
   g_free(plan->group_bytes);
+  g_free(plan->group_offset);
+  g_free(plan->first_piece);
+  g_free(plan->piece);
   g_free(plan);
 }

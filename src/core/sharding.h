@@ -59,6 +59,10 @@ struct fetch_plan {
 
 /* Cuts the groups of `grouping` (of any GPU kind) along the placement. */
 struct fetch_plan *fetch_plan_new(const struct placement *placement, const struct grouping *grouping);
+/* The same for a part of an image: extents follow each other without a gap from extent[0].offset on and are
+ * cut into groups of group_bytes[groups]; slots are below `slots`. */
+struct fetch_plan *fetch_plan_cut(const struct extent *extent, uint32_t extents, uint32_t slots,
+                                  const uint64_t *group_bytes, uint32_t groups);
 void fetch_plan_free(struct fetch_plan *plan);
 
 #endif

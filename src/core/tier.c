@@ -29,6 +29,11 @@ void tier_free(struct tier *tier)
     return;
   if (tier->popularity)
     popularity_free(tier->popularity);
+  for (uint32_t i = 0; tier->place && i < tier->slots; i++)
+    ranges_clear(&tier->place[i]);
+  ranges_clear(&tier->held_place);
+  arena_free(tier->arena);
+  g_free(tier->place);
   g_free(tier->slot);
   g_free(tier->candidate);
   g_free(tier);
@@ -37,6 +42,52 @@ void tier_free(struct tier *tier)
 static void clock_advance(struct tier *tier, int64_t now_ns)
 {
   tier->now_ns = MAX(tier->now_ns, now_ns);
+}
+
+/* --- places --- */
+
+uint64_t tier_memory_bytes(uint64_t capacity_bytes, uint32_t models_max, uint32_t models, uint64_t smallest)
+{
+  uint64_t entries = models_max ? MIN(models, models_max) : models;
+  if (smallest > 0)
+    entries = MIN(entries, capacity_bytes / smallest);
+  return arena_bytes(capacity_bytes, entries + 1); /* and what is held */
+}
+
+void tier_place_from(struct tier *tier, uint64_t base, uint64_t smallest)
+{
+  g_return_if_fail(tier->slots == 0 && tier->held == 0 && tier->capacity != UINT64_MAX);
+  tier->smallest = smallest;
+  tier->arena =
+      arena_new(base, tier_memory_bytes(tier->capacity, tier->models_max, tier->models, tier->smallest));
+}
+
+/* The account says that there is room, and the memory is as large as any account within it needs. */
+static void room_take(struct tier *tier, uint64_t bytes, struct ranges *place)
+{
+  gboolean taken = arena_take(tier->arena, bytes, place);
+  g_assert(taken);
+}
+
+static void place_give(struct tier *tier, uint32_t slot)
+{
+  if (tier->arena)
+    arena_give(tier->arena, &tier->place[slot]);
+}
+
+const struct ranges *tier_place(const struct tier *tier, uint32_t model)
+{
+  return tier->arena && slot_find(tier, model) ? &tier->place[tier->slot_of[model]] : NULL;
+}
+
+const struct ranges *tier_held_place(const struct tier *tier)
+{
+  return tier->arena && tier->held > 0 ? &tier->held_place : NULL;
+}
+
+const struct ranges *tier_victim_place(const struct tier *tier)
+{
+  return tier->arena ? &tier->place[tier->leaving] : NULL;
 }
 
 /* --- victims --- */
@@ -115,8 +166,10 @@ static void slot_evict(struct tier *tier, struct slot *slot, double value)
 {
   struct tier_entry victim = slot->entry;
   slot_leave(tier, slot);
+  tier->leaving = (uint32_t)(slot - tier->slot);
   if (tier->evicted)
     tier->evicted(tier->context, &victim, value);
+  place_give(tier, tier->leaving);
 }
 
 /* Evicts until `bytes` in `entries` more entries fit; if that cannot be, evicts nothing (FALSE), or, to
@@ -164,6 +217,8 @@ gboolean tier_reserve(struct tier *tier, uint32_t model, uint64_t bytes, double 
       .state = TIER_FILLING,
   };
   slot_enter(tier, index);
+  if (tier->arena)
+    room_take(tier, bytes, &tier->place[index]);
   return TRUE;
 }
 
@@ -229,6 +284,7 @@ void tier_remove(struct tier *tier, uint32_t model)
   struct slot *slot = slot_find(tier, model);
   g_return_if_fail(slot != NULL && slot->pins == 0);
   slot_leave(tier, slot);
+  place_give(tier, (uint32_t)(slot - tier->slot));
 }
 
 gboolean tier_evict(struct tier *tier, uint32_t model, int64_t now_ns)
@@ -247,23 +303,33 @@ void tier_set_capacity(struct tier *tier, uint64_t capacity_bytes, int64_t now_n
   tier->capacity = capacity_bytes;
   if (tier->used > tier->capacity)
     room_make(tier, 0, 0, TRUE);
+  if (!tier->arena)
+    return;
+  uint64_t needs = tier_memory_bytes(capacity_bytes, tier->models_max, tier->models, tier->smallest);
+  if (needs > arena_size(tier->arena))
+    arena_grow(tier->arena, needs - arena_size(tier->arena));
 }
 
 gboolean tier_hold(struct tier *tier, uint64_t bytes, int64_t now_ns)
 {
   clock_advance(tier, now_ns);
+  g_return_val_if_fail(!tier->arena || tier->held == 0, FALSE);
   if (!room_make(tier, bytes, 0, FALSE))
     return FALSE;
   tier->used += bytes;
   tier->held += bytes;
+  if (tier->arena)
+    room_take(tier, bytes, &tier->held_place);
   return TRUE;
 }
 
 void tier_release(struct tier *tier, uint64_t bytes)
 {
-  g_return_if_fail(bytes <= tier->held);
+  g_return_if_fail(bytes <= tier->held && (!tier->arena || bytes == tier->held));
   tier->used -= bytes;
   tier->held -= bytes;
+  if (tier->arena)
+    arena_give(tier->arena, &tier->held_place);
 }
 
 uint64_t tier_used(const struct tier *tier)

@@ -4,12 +4,12 @@
  * Owns the account of bytes: the limits are checked at every change and never exceeded. An entry is FILLING
  * from the reservation until tier_ready, then READY. A pinned or filling entry is never evicted. Victims are
  * taken in the order of the policy (least valuable first), no more than needed, and none at all when the room
- * cannot be made. */
+ * cannot be made. A bounded tier may also know places: which bytes of its memory each entry has. */
 #ifndef DM_TIER_H
 #define DM_TIER_H
 
 #include <glib.h>
-#include "core/units.h"
+#include "core/arena.h"
 
 enum tier_state { TIER_ABSENT, TIER_FILLING, TIER_READY };
 
@@ -48,6 +48,18 @@ struct tier *tier_new(uint64_t capacity_bytes, gboolean unbounded, uint32_t mode
                       const struct tier_policy *policy, tier_evicted evicted, void *context);
 void tier_free(struct tier *tier);
 
+/* Size of the memory that gives a tier of this capacity its places, slack for whole ARENA_ALIGNs included.
+ * smallest: bytes of its smallest entry, entries of none apart. */
+uint64_t tier_memory_bytes(uint64_t capacity_bytes, uint32_t models_max, uint32_t models, uint64_t smallest);
+/* From now on (nothing is in it yet, and it is bounded) entries and what is held have places in the
+ * tier_memory_bytes from base on. Then one thing at a time can be held, and is released whole. */
+void tier_place_from(struct tier *tier, uint64_t base, uint64_t smallest);
+/* NULL: the model is absent, or the tier has no places. Stays true until the tier changes. */
+const struct ranges *tier_place(const struct tier *tier, uint32_t model);
+const struct ranges *tier_held_place(const struct tier *tier);
+/* In the evicted callback: the place that the victim had. */
+const struct ranges *tier_victim_place(const struct tier *tier);
+
 enum tier_state tier_state(const struct tier *tier, uint32_t model);
 /* Makes room and enters the model as FILLING, unpinned. FALSE: not enough unpinned room, or the model is
  * there already; nothing changed. */
@@ -67,7 +79,8 @@ void tier_remove(struct tier *tier, uint32_t model);
  * absent. */
 gboolean tier_evict(struct tier *tier, uint32_t model, int64_t now_ns);
 /* Lowers or raises the limit; evicts what is over. What is pinned stays over the limit only until it is
- * unpinned: then tier_unpin evicts it. */
+ * unpinned: then tier_unpin evicts it. A tier with places grows its memory at the end where the limit passes
+ * all before: only for a world whose memory is not bounded. */
 void tier_set_capacity(struct tier *tier, uint64_t capacity_bytes, int64_t now_ns);
 /* Space taken by something that is no model (training state); FALSE if it cannot be had. */
 gboolean tier_hold(struct tier *tier, uint64_t bytes, int64_t now_ns);

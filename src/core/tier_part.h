@@ -3,10 +3,12 @@
  *
  * Entries lie in a slab of 64-byte slots; by model there are only the 4 bytes of its slot (and a popularity
  * where the policy counts). One list threads the entries in order of (last use, model id), which is the order
- * of eviction of a recency policy and the tie order of the others. */
+ * of eviction of a recency policy and the tie order of the others. Places lie apart: decisions never read
+ * them. */
 #ifndef DM_TIER_PART_H
 #define DM_TIER_PART_H
 
+#include "core/arena.h"
 #include "core/popularity.h"
 #include "core/tier.h"
 
@@ -37,6 +39,11 @@ struct tier {
   struct popularity *popularity;
   struct slot *slot;
   struct candidate *candidate; /* scratch, as long as slot */
+  struct ranges *place;        /* of each slot, where the tier has places; its memory stays with the slot */
+  struct ranges held_place;
+  struct arena *arena; /* NULL: no places */
+  uint64_t smallest;   /* bytes of the smallest entry that takes room */
+  uint32_t leaving;    /* slot of the victim that the callback is told of */
   uint32_t slots, free_slot;
   uint32_t oldest, youngest;
   uint32_t slot_of[]; /* by model */

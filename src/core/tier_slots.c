@@ -1,6 +1,8 @@
 /* Slots of a tier; see tier_part.h. */
 #include "core/tier_part.h"
 
+#include <string.h>
+
 #define FIRST_SLOTS 8
 
 static void list_unlink(struct tier *tier, uint32_t index)
@@ -45,6 +47,10 @@ static void slab_grow(struct tier *tier)
   uint32_t slots = tier->slots ? tier->slots * 2 : FIRST_SLOTS;
   tier->slot = g_renew(struct slot, tier->slot, slots);
   tier->candidate = g_renew(struct candidate, tier->candidate, slots);
+  if (tier->arena) {
+    tier->place = g_renew(struct ranges, tier->place, slots);
+    memset(&tier->place[tier->slots], 0, (slots - tier->slots) * sizeof *tier->place);
+  }
   for (uint32_t i = slots; i-- > tier->slots;) {
     tier->slot[i].next = tier->free_slot;
     tier->free_slot = i;

@@ -57,7 +57,8 @@ struct copy_spec {
   uint32_t lane;
   uint32_t model, group;     /* group: of the fetch named, and for the records */
   uint64_t offset, bytes;    /* of the image */
-  const struct ranges *host; /* the image's byte b at place b mod ring_bytes; NULL where it is pageable */
+  const struct ranges *host; /* the image's byte b at place b mod ring_bytes; NULL where it is pageable. Of
+                                training state (model NO_INDEX): where it waits while it is not on the GPU */
   uint64_t ring_bytes;
   const struct ranges *device; /* the image's byte b at place b */
   gboolean to_host;
@@ -118,7 +119,8 @@ struct world_ops {
   void (*fill)(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
                const struct ranges *place);
   /* Memory servers: from now on peers may read the image's bytes [offset, offset + bytes) from `place` in
-   * host memory; place NULL: no longer. */
+   * host memory; place NULL: no longer, these being all or a part of what one earlier call named. The rest of
+   * it stays where it is. */
   void (*serve)(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes,
                 const struct ranges *place);
   /* Tells an onlooker; time and this server's numbers are filled in. Only call where world_records says so.

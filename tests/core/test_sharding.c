@@ -119,6 +119,60 @@ static void expect_plan(const FetchPlan *plan, const Placement *placement, const
   }
 }
 
+/* The pieces of all groups, each on the server of its stream, cover [first, first + total) once. */
+static void expect_pieces(const FetchPlan *plan, const Placement *placement, uint64_t first)
+{
+  uint32_t pieces = 0;
+  cr_assert_eq(plan->first_piece[0], 0);
+  for (uint32_t j = 0; j < plan->groups; j++) {
+    uint64_t covered = 0;
+    cr_assert_eq(plan->group_offset[j], first);
+    for (uint32_t s = 0; s < plan->streams; s++) {
+      size_t row = (size_t)j * plan->streams + s;
+      uint64_t sum = 0, end = first;
+      for (uint32_t i = plan->first_piece[row]; i < plan->first_piece[row + 1]; i++) {
+        const struct piece *piece = &plan->piece[i];
+        cr_assert(piece->length > 0 && piece->offset >= end &&
+                  piece->offset + piece->length <= first + plan->group_bytes[j]);
+        cr_assert_eq(bytes_within(placement, plan->slot[s], piece->offset, piece->length), piece->length);
+        end = piece->offset + piece->length;
+        pieces++;
+        sum += piece->length;
+      }
+      cr_assert_eq(sum, plan->bytes[row]);
+      covered += sum;
+    }
+    cr_assert_eq(covered, plan->group_bytes[j]); /* of bytes that different servers hold: so none twice */
+    first += plan->group_bytes[j];
+  }
+  cr_assert_eq(plan->first_piece[(size_t)plan->groups * plan->streams], pieces);
+}
+
+/* A part of the image, as a memory server fetches it. */
+static void expect_part(const Placement *placement, GRand *rand)
+{
+  GArray *cut = g_array_new(FALSE, FALSE, sizeof(struct extent));
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < placement->extents; i++)
+    total += placement->extent[i].length;
+  if (total > 0) {
+    uint64_t from = (uint64_t)(g_rand_double(rand) * (double)total) % total;
+    uint64_t length = 1 + (uint64_t)(g_rand_double(rand) * (double)(total - from)) % (total - from);
+    for (uint32_t i = 0; i < placement->extents; i++) {
+      struct extent e = placement->extent[i];
+      uint64_t begin = MAX(e.offset, from), end = MIN(e.offset + e.length, from + length);
+      struct extent part = {.offset = begin, .length = end - begin, .slot = e.slot};
+      if (begin < end)
+        g_array_append_val(cut, part);
+    }
+    g_autoptr(FetchPlan) plan = fetch_plan_cut((const struct extent *)(const void *)cut->data, cut->len,
+                                               placement->slots, &length, 1);
+    cr_assert(plan->groups == 1 && plan->total_bytes == length && plan->group_bytes[0] == length);
+    expect_pieces(plan, placement, from);
+  }
+  g_array_unref(cut);
+}
+
 Test(sharding, places_every_byte_once_and_fetches_it_once)
 {
   g_autoptr(GRand) rand = g_rand_new_with_seed(11);
@@ -138,6 +192,9 @@ Test(sharding, places_every_byte_once_and_fetches_it_once)
     expect_plan(same, placement, home, profile);
     g_autoptr(FetchPlan) plan = fetch_plan_new(placement, other);
     expect_plan(plan, placement, other, profile);
+    expect_pieces(same, placement, 0);
+    expect_pieces(plan, placement, 0);
+    expect_part(placement, rand);
   }
 }
 
@@ -151,6 +208,7 @@ Test(sharding, of_the_largest_image_and_of_none)
     cr_assert_eq(nowhere->extents, 0);
     cr_assert_eq(nothing->streams, 0);
     cr_assert_eq(nothing->total_bytes, 0);
+    cr_assert_eq(nothing->first_piece[0], 0);
     profile->layer_bytes[0] = UINT64_MAX - 5;
     profile->layer_bytes[1] = 5;
     profile_sum(profile);

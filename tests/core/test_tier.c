@@ -29,6 +29,7 @@ struct reference {
 
 struct pair {
   Tier *tier;
+  gboolean places;
   struct reference *reference;
   GString *log;
 };
@@ -44,6 +45,8 @@ static void on_evicted(void *context, const struct tier_entry *victim, double va
 {
   struct pair *pair = (struct pair *)context;
   cr_assert_eq(tier_state(pair->tier, victim->model), TIER_ABSENT);
+  if (pair->places)
+    cr_assert_eq(ranges_bytes(tier_victim_place(pair->tier)), victim->bytes);
   log_victim(pair->log, victim, value);
 }
 
@@ -187,8 +190,9 @@ static void step_space(struct pair *p, GRand *rand)
     tier_set_capacity(p->tier, r->capacity, r->now_ns);
     reference_room(r, 0, 0, TRUE);
   } else if (r->held) {
-    tier_release(p->tier, r->held / 2 + r->held % 2);
-    r->held -= r->held / 2 + r->held % 2;
+    uint64_t part = p->places ? r->held : r->held / 2 + r->held % 2;
+    tier_release(p->tier, part);
+    r->held -= part;
   } else {
     r->told_ns = r->now_ns;
     gboolean expected = reference_room(r, bytes, 0, FALSE);
@@ -218,7 +222,37 @@ static void expect_equal(const struct pair *p, int step)
   cr_assert_str_eq(p->log->str, r->log->str, "step %d", step);
 }
 
-static void compare(const struct tier_policy *policy, uint32_t models_max, guint32 seed)
+#define PLACES_FROM (5 * (uint64_t)ARENA_ALIGN)
+#define PAGES_MOST  256
+
+static void note_place(const struct ranges *place, uint64_t bytes, gboolean taken[PAGES_MOST])
+{
+  cr_assert_eq(ranges_bytes(place), bytes);
+  for (uint32_t i = 0; i < place->count; i++)
+    for (uint64_t at = 0; at < place->range[i].length; at += ARENA_ALIGN) {
+      uint64_t page = (place->range[i].offset - PLACES_FROM + at) / ARENA_ALIGN;
+      cr_assert(page < PAGES_MOST && !taken[page]);
+      taken[page] = TRUE;
+    }
+}
+
+/* Who is in has a place as large as itself, and no two share a page; who is not has none. */
+static void expect_places(const struct pair *p)
+{
+  const struct reference *r = p->reference;
+  gboolean taken[PAGES_MOST] = {FALSE};
+  for (uint32_t m = 0; m < MODELS; m++) {
+    const struct ranges *place = tier_place(p->tier, m);
+    cr_assert_eq(place != NULL, p->places && r->row[m].state != TIER_ABSENT);
+    if (place)
+      note_place(place, r->row[m].entry.bytes, taken);
+  }
+  cr_assert_eq(tier_held_place(p->tier) != NULL, p->places && r->held > 0);
+  if (tier_held_place(p->tier))
+    note_place(tier_held_place(p->tier), r->held, taken);
+}
+
+static void compare(const struct tier_policy *policy, uint32_t models_max, gboolean places, guint32 seed)
 {
   g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
   struct reference reference = {.popularity = popularity_new(MODELS),
@@ -227,8 +261,10 @@ static void compare(const struct tier_policy *policy, uint32_t models_max, guint
                                 .models_max = models_max,
                                 .now_ns = -7,
                                 .log = g_string_new("")};
-  struct pair pair = {.reference = &reference, .log = g_string_new("")};
+  struct pair pair = {.places = places, .reference = &reference, .log = g_string_new("")};
   pair.tier = tier_new(1000, FALSE, models_max, MODELS, policy, on_evicted, &pair);
+  if (places)
+    tier_place_from(pair.tier, PLACES_FROM, 1);
   guint64 victims = 0;
   for (int step = 0; step < 100000; step++) {
     uint32_t m = (uint32_t)g_rand_int_range(rand, 0, models_max ? 3 * (int)models_max : MODELS);
@@ -244,6 +280,7 @@ static void compare(const struct tier_policy *policy, uint32_t models_max, guint
     else
       step_space(&pair, rand);
     expect_equal(&pair, step);
+    expect_places(&pair);
     victims += pair.log->len > 0;
     g_string_truncate(pair.log, 0);
     g_string_truncate(reference.log, 0);
@@ -257,18 +294,22 @@ static void compare(const struct tier_policy *policy, uint32_t models_max, guint
 
 Test(tier, lru_equals_the_reference)
 {
-  compare(&tier_policy_lru, 0, 21);
+  compare(&tier_policy_lru, 0, FALSE, 21);
+  compare(&tier_policy_lru, 0, TRUE, 21);
 }
 
 Test(tier, weighted_equals_the_reference)
 {
-  compare(&tier_policy_weighted, 0, 22);
+  compare(&tier_policy_weighted, 0, FALSE, 22);
+  compare(&tier_policy_weighted, 0, TRUE, 22);
 }
 
 Test(tier, limited_in_models_equals_the_reference)
 {
-  compare(&tier_policy_lru, 4, 23);
-  compare(&tier_policy_weighted, 1, 24);
+  compare(&tier_policy_lru, 4, FALSE, 23);
+  compare(&tier_policy_lru, 4, TRUE, 23);
+  compare(&tier_policy_weighted, 1, FALSE, 24);
+  compare(&tier_policy_weighted, 1, TRUE, 24);
 }
 
 static void add_ready(Tier *tier, uint32_t model, uint64_t bytes, int64_t now_ns)
@@ -341,6 +382,24 @@ Test(tier, popularity_halves_each_half_life_and_knows_no_clock)
     cr_assert_eq(popularity_count(popularity, 0, starts[i] + 4000 * NS_PER_S * 60), 0);
     popularity_free(popularity);
   }
+}
+
+/* Entries that each take a page more than their bytes say, as many as fit, and again after a raise. */
+Test(tier, places_never_lack_room_that_the_account_has)
+{
+  const uint64_t bytes = ARENA_ALIGN + 1;
+  g_autoptr(Tier) tier = tier_new(3 * bytes, FALSE, 0, 1000, &tier_policy_lru, NULL, NULL);
+  tier_place_from(tier, 0, bytes);
+  for (uint32_t m = 0; m < 3; m++)
+    cr_assert(tier_reserve(tier, m, bytes, 1, 0) && ranges_bytes(tier_place(tier, m)) == bytes);
+  cr_assert_not(tier_reserve(tier, 3, bytes, 1, 0));
+  tier_set_capacity(tier, 9 * bytes + 1, 0);
+  for (uint32_t m = 3; m < 9; m++)
+    cr_assert(tier_reserve(tier, m, bytes, 1, 0));
+  cr_assert(tier_hold(tier, 1, 0) && tier_held_place(tier)->range[0].length == 1);
+  cr_assert_eq(tier_memory_bytes(3 * bytes, 0, 1000, bytes), 7 * ARENA_ALIGN);
+  cr_assert_eq(tier_memory_bytes(3 * bytes, 1, 1000, bytes), 6 * ARENA_ALIGN);
+  cr_assert_eq(tier_memory_bytes(3 * bytes, 0, 1, 0), 6 * ARENA_ALIGN);
 }
 
 Test(tier, policies_are_found_by_name)

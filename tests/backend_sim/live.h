@@ -1,0 +1,46 @@
+/* Operations under way in a watched simulation: which bytes each touches, and which must wait for which. */
+#ifndef DM_LIVE_H
+#define DM_LIVE_H
+
+#include "backend_sim/sim.h"
+#include "content.h"
+
+enum kind { FETCH, COPY, COMPUTE };
+
+/* Bytes of one memory that an operation reads or writes. */
+struct access {
+  struct memory *memory;
+  uint64_t at, length, image;
+  gboolean write;
+};
+
+struct memory {
+  actor_id actor;
+  uint32_t gpu; /* NO_INDEX: host memory */
+  uint64_t bytes;
+  struct content *content;
+};
+
+struct live {
+  op_id op, after, after_fetch;
+  enum kind kind;
+  actor_id actor;
+  uint32_t model, gpu, lane, group;
+  gboolean to_host, ring; /* ring: a fetch into less than it reads, or a copy from there */
+  GArray *accesses;
+  const struct fetch_plan *plan;
+  uint32_t first_group;
+  gboolean remote;
+  uint32_t server[MEMORY_SERVERS_MAX];
+};
+
+struct live *live_new(actor_id actor, op_id op, enum kind kind, uint32_t model);
+void live_free(gpointer live);
+/* `all` (of struct live) is in order of their begin. NULL: none has the id. */
+struct live *live_find(const GPtrArray *all, op_id op);
+/* b, begun after a, starts only when a is over (or, a being its fetch, its part of a). */
+gboolean live_ordered(const GPtrArray *all, const struct live *a, const struct live *b);
+/* Both touch the same bytes, and one of them writes. */
+gboolean live_collide(const struct live *a, const struct live *b);
+
+#endif

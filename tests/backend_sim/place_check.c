@@ -1,0 +1,374 @@
+/* The rules of places; see place_check.h. */
+#include "place_check.h"
+
+#include "live.h"
+
+struct place_check {
+  const struct config *config;
+  struct sim_watch watch;
+  GPtrArray *memories;     /* of struct memory */
+  GPtrArray *live;         /* of struct live, in order of their begin */
+  struct content **served; /* [memory_servers * models]: image offsets */
+  gboolean host_grows;
+  char *problem;
+  struct place_counts counts;
+};
+
+static void problem(struct place_check *check, actor_id actor, const char *format, ...) G_GNUC_PRINTF(3, 4);
+
+static void problem(struct place_check *check, actor_id actor, const char *format, ...)
+{
+  va_list list;
+  if (check->problem)
+    return;
+  va_start(list, format);
+  g_autofree char *text = g_strdup_vprintf(format, list);
+  va_end(list);
+  check->problem =
+      g_strdup_printf("actor kind %d number %d: %s", (int)ACTOR_KIND(actor), (int)ACTOR_INDEX(actor), text);
+}
+
+/* --- memories
+ * -------------------------------------------------------------------------------------------------------*/
+
+static uint64_t memory_size(const struct place_check *check, actor_id actor, uint32_t gpu)
+{
+  uint32_t index = ACTOR_INDEX(actor);
+  if (ACTOR_KIND(actor) == ACTOR_MEMORY_SERVER)
+    return memory_server_bytes(check->config, index);
+  if (gpu != NO_INDEX)
+    return gpu_server_gpu_bytes(check->config, index);
+  return check->host_grows ? UINT64_MAX : gpu_server_host_bytes(check->config, index);
+}
+
+static struct memory *memory_of(struct place_check *check, actor_id actor, uint32_t gpu)
+{
+  for (guint i = 0; i < check->memories->len; i++) {
+    struct memory *m = g_ptr_array_index(check->memories, i);
+    if (m->actor == actor && m->gpu == gpu)
+      return m;
+  }
+  struct memory *m = g_new(struct memory, 1);
+  *m = (struct memory){
+      .actor = actor, .gpu = gpu, .bytes = memory_size(check, actor, gpu), .content = content_new()};
+  g_ptr_array_add(check->memories, m);
+  return m;
+}
+
+static void memory_free(gpointer data)
+{
+  struct memory *m = data;
+  content_free(m->content);
+  g_free(m);
+}
+
+/* Adds the image's bytes [image, image + bytes) at place (byte - zero) mod ring. */
+static void access_add(struct place_check *check, struct live *live, struct memory *memory,
+                       const struct ranges *place, uint64_t ring, uint64_t zero, uint64_t image,
+                       uint64_t bytes, gboolean write)
+{
+  while (bytes > 0) {
+    uint64_t from = (image - zero) % ring, length;
+    uint64_t at = ranges_piece(place, from, MIN(bytes, ring - from), &length);
+    if (length == 0 || at + length > memory->bytes) {
+      problem(check, live->actor, "model %u's byte %" G_GUINT64_FORMAT " has no place in memory %d",
+              live->model, image, (int)memory->gpu);
+      return;
+    }
+    struct access access = {.memory = memory, .at = at, .length = length, .image = image, .write = write};
+    g_array_append_val(live->accesses, access);
+    image += length;
+    bytes -= length;
+  }
+}
+
+static void live_begin(struct place_check *check, struct live *live)
+{
+  static const char *const names[] = {"fetch", "copy", "computation"};
+  for (guint i = 0; i < check->live->len; i++) {
+    const struct live *other = g_ptr_array_index(check->live, i);
+    if (other->actor == live->actor && live_collide(other, live) && !live_ordered(check->live, other, live))
+      problem(check, live->actor, "a %s of model %u touches bytes of a %s of model %u under way",
+              names[live->kind], live->model, names[other->kind], other->model);
+  }
+  g_ptr_array_add(check->live, live);
+}
+
+static void expect_content(struct place_check *check, const struct live *live, const char *when)
+{
+  for (guint i = 0; live->model != NO_INDEX && i < live->accesses->len; i++) {
+    const struct access *a = &g_array_index(live->accesses, struct access, i);
+    if (!a->write && !content_is(a->memory->content, a->at, a->length, live->model, a->image))
+      problem(check, live->actor,
+              "%s operation %d of model %u reads something else at %" G_GUINT64_FORMAT " of memory %d", when,
+              live->kind, live->model, a->at, (int)a->memory->gpu);
+  }
+}
+
+/* --- fetches
+ * --------------------------------------------------------------------------------------------------------*/
+
+static struct content *served_by(const struct place_check *check, uint32_t server, uint32_t model)
+{
+  return check->served[(size_t)server * catalog_models(check->config->catalog) + model];
+}
+
+/* Every piece that the fetch reads is served by the server that it is read from. */
+static void expect_served(struct place_check *check, const struct live *live, const char *when)
+{
+  const struct fetch_plan *plan = live->plan;
+  for (size_t at = (size_t)live->first_group * plan->streams;
+       live->remote && at < (size_t)plan->groups * plan->streams; at++)
+    for (uint32_t i = plan->first_piece[at]; i < plan->first_piece[at + 1]; i++) {
+      const struct piece *piece = &plan->piece[i];
+      uint32_t server = live->server[at % plan->streams];
+      if (!content_is(served_by(check, server, live->model), piece->offset, piece->length, live->model,
+                      piece->offset))
+        problem(check, live->actor,
+                "%s: memory server %u does not serve bytes %" G_GUINT64_FORMAT " + %" G_GUINT64_FORMAT
+                " of model %u",
+                when, server, piece->offset, piece->length, live->model);
+    }
+}
+
+static void on_fetch(void *context, actor_id actor, op_id op, const struct fetch_spec *spec)
+{
+  struct place_check *check = context;
+  const struct fetch_plan *plan = spec->plan;
+  struct live *live = live_new(actor, op, FETCH, spec->model);
+  struct memory *memory = memory_of(check, actor, NO_INDEX);
+  uint64_t zero = plan->groups ? plan->group_offset[0] : 0;
+  live->plan = plan;
+  live->first_group = spec->first_group;
+  live->remote = spec->source == SOURCE_REMOTE;
+  live->ring = spec->ring_bytes < plan->total_bytes;
+  for (uint32_t s = 0; live->remote && s < plan->streams; s++)
+    live->server[s] = spec->server[s];
+  if (ranges_bytes(spec->host) < spec->ring_bytes)
+    problem(check, actor, "a ring is larger than its place");
+  for (uint32_t j = spec->first_group; j < plan->groups; j++) {
+    if (plan->group_bytes[j] > spec->ring_bytes)
+      problem(check, actor, "group %u of model %u does not fit its ring", j, spec->model);
+    else
+      access_add(check, live, memory, spec->host, spec->ring_bytes, zero, plan->group_offset[j],
+                 plan->group_bytes[j], TRUE);
+  }
+  for (guint i = 0; i < live->accesses->len; i++) {
+    const struct access *a = &g_array_index(live->accesses, struct access, i);
+    content_clear(a->memory->content, a->at, a->length);
+  }
+  check->counts.fetches++;
+  check->counts.rings += live->ring;
+  expect_served(check, live, "as it begins");
+  live_begin(check, live);
+}
+
+/* --- copies and computations
+ * ----------------------------------------------------------------------------------------*/
+
+static void expect_of_fetch(struct place_check *check, struct live *live, const struct copy_spec *spec)
+{
+  const struct live *fetch = live_find(check->live, spec->after_fetch);
+  if (!fetch)
+    return;
+  const struct fetch_plan *plan = fetch->plan;
+  live->ring = fetch->ring;
+  if (fetch->kind != FETCH || fetch->model != spec->model || spec->group >= plan->groups ||
+      plan->group_offset[spec->group] != spec->offset || plan->group_bytes[spec->group] != spec->bytes)
+    problem(check, live->actor, "a copy of model %u is of another group than its fetch's", spec->model);
+  /* It reads exactly where the fetch writes the group. */
+  for (guint i = 0; spec->group >= fetch->first_group && i < live->accesses->len; i++) {
+    const struct access *read = &g_array_index(live->accesses, struct access, i);
+    gboolean found = read->write;
+    for (guint k = 0; k < fetch->accesses->len && !found; k++) {
+      const struct access *written = &g_array_index(fetch->accesses, struct access, k);
+      found = written->at == read->at && written->length == read->length && written->image == read->image;
+    }
+    if (!found)
+      problem(check, live->actor, "a copy of model %u does not read where its fetch writes", spec->model);
+  }
+}
+
+static void on_copy(void *context, actor_id actor, op_id op, const struct copy_spec *spec)
+{
+  struct place_check *check = context;
+  struct live *live = live_new(actor, op, COPY, spec->model);
+  live->gpu = spec->gpu;
+  live->lane = spec->lane;
+  live->group = spec->group;
+  live->to_host = spec->to_host;
+  live->after = spec->after;
+  live->after_fetch = spec->after_fetch;
+  if (spec->host)
+    access_add(check, live, memory_of(check, actor, NO_INDEX), spec->host, spec->ring_bytes, 0, spec->offset,
+               spec->bytes, spec->to_host);
+  else if (!spec->pageable && check->config->system->residence != RESIDENCE_EVERYWHERE)
+    problem(check, actor, "a copy of model %u has no place in host memory", spec->model);
+  if (spec->device)
+    access_add(check, live, memory_of(check, actor, spec->gpu), spec->device, UINT64_MAX, 0, spec->offset,
+               spec->bytes, !spec->to_host);
+  else if (check->config->system->residence != RESIDENCE_EVERYWHERE)
+    problem(check, actor, "a copy of model %u has no place on its GPU", spec->model);
+  check->counts.copies++;
+  expect_of_fetch(check, live, spec);
+  if (!live_find(check->live, spec->after_fetch))
+    expect_content(check, live, "beginning");
+  live_begin(check, live);
+}
+
+static void on_compute(void *context, actor_id actor, op_id op, const struct compute_spec *spec)
+{
+  struct place_check *check = context;
+  struct live *live = live_new(actor, op, COMPUTE, spec->model);
+  live->gpu = spec->gpu;
+  live->lane = spec->stream;
+  live->after = spec->after;
+  if (spec->device)
+    access_add(check, live, memory_of(check, actor, spec->gpu), spec->device, UINT64_MAX, 0, spec->offset,
+               spec->bytes, FALSE);
+  else if (spec->model != NO_INDEX && check->config->system->residence != RESIDENCE_EVERYWHERE)
+    problem(check, actor, "a computation of model %u has no place", spec->model);
+  check->counts.computes++;
+  if (!live_find(check->live, spec->after))
+    expect_content(check, live, "beginning");
+  live_begin(check, live);
+}
+
+/* What a copy brought is there; so is, in host memory, the group that a fetch brought for it. */
+static void copy_done(const struct live *live)
+{
+  for (guint i = 0; i < live->accesses->len; i++) {
+    const struct access *a = &g_array_index(live->accesses, struct access, i);
+    if (a->write || (live->after_fetch && !live->ring))
+      content_set(a->memory->content, a->at, a->length, live->model, a->image);
+  }
+}
+
+static void fetch_done(const struct live *live)
+{
+  for (guint i = 0; !live->ring && i < live->accesses->len; i++) {
+    const struct access *a = &g_array_index(live->accesses, struct access, i);
+    content_set(a->memory->content, a->at, a->length, live->model, a->image);
+  }
+}
+
+static void on_ended(void *context, actor_id actor, op_id op, const struct completion *completion)
+{
+  struct place_check *check = context;
+  struct live *live = live_find(check->live, op);
+  if (!live || live->actor != actor) {
+    problem(check, actor, "an operation ended that nobody began");
+    return;
+  }
+  if (completion->status == OP_DONE) {
+    if (live->kind == COMPUTE)
+      expect_content(check, live, "ending");
+    else if (live->kind == COPY)
+      copy_done(live);
+    else
+      fetch_done(live);
+    if (live->kind == FETCH)
+      expect_served(check, live, "as it ends");
+  } else {
+    check->counts.broken++;
+  }
+  g_ptr_array_remove(check->live, live);
+}
+
+/* --- what is there from the start, what is served
+ * -------------------------------------------------------------------*/
+
+static void on_fill(void *context, actor_id actor, uint32_t model, uint64_t offset, uint64_t bytes,
+                    uint32_t gpu, const struct ranges *place)
+{
+  struct place_check *check = context;
+  struct live *live = live_new(actor, 0, COPY, model);
+  access_add(check, live, memory_of(check, actor, gpu), place, UINT64_MAX, offset, offset, bytes, TRUE);
+  for (guint i = 0; i < live->accesses->len; i++) {
+    const struct access *a = &g_array_index(live->accesses, struct access, i);
+    if (content_bytes(a->memory->content) > 0) {
+      uint64_t before = content_bytes(a->memory->content);
+      content_set(a->memory->content, a->at, a->length, model, a->image);
+      if (content_bytes(a->memory->content) != before + a->length)
+        problem(check, actor, "model %u is filled in over another one", model);
+    }
+    content_set(a->memory->content, a->at, a->length, model, a->image);
+  }
+  check->counts.fills++;
+  live_free(live);
+}
+
+static void on_serve(void *context, actor_id actor, uint32_t model, uint64_t offset, uint64_t bytes,
+                     const struct ranges *place)
+{
+  struct place_check *check = context;
+  struct content *served = served_by(check, ACTOR_INDEX(actor), model);
+  if (!place) {
+    if (!content_is(served, offset, bytes, model, offset))
+      problem(check, actor, "takes back what it did not serve of model %u", model);
+    content_clear(served, offset, bytes);
+    check->counts.unserved++;
+    return;
+  }
+  struct live *live = live_new(actor, 0, COPY, model);
+  access_add(check, live, memory_of(check, actor, NO_INDEX), place, UINT64_MAX, offset, offset, bytes, FALSE);
+  expect_content(check, live, "served");
+  live_free(live);
+  content_set(served, offset, bytes, model, offset);
+  check->counts.served++;
+}
+
+/* --- birth and death
+ * ------------------------------------------------------------------------------------------------*/
+
+struct place_check *place_check_new(const struct config *config)
+{
+  struct place_check *check = g_new0(struct place_check, 1);
+  size_t maps = (size_t)config->memory_servers * catalog_models(config->catalog);
+  check->config = config;
+  check->memories = g_ptr_array_new_with_free_func(memory_free);
+  check->live = g_ptr_array_new_with_free_func(live_free);
+  check->served = g_new0(struct content *, maps + 1);
+  for (size_t i = 0; i < maps; i++)
+    check->served[i] = content_new();
+  check->watch = (struct sim_watch){.context = check,
+                                    .fetch = on_fetch,
+                                    .copy = on_copy,
+                                    .compute = on_compute,
+                                    .ended = on_ended,
+                                    .fill = on_fill,
+                                    .serve = on_serve};
+  return check;
+}
+
+void place_check_free(struct place_check *check)
+{
+  size_t maps = (size_t)check->config->memory_servers * catalog_models(check->config->catalog);
+  for (size_t i = 0; i < maps; i++)
+    content_free(check->served[i]);
+  g_ptr_array_unref(check->live);
+  g_ptr_array_unref(check->memories);
+  g_free(check->served);
+  g_free(check->problem);
+  g_free(check);
+}
+
+const struct sim_watch *place_check_watch(const struct place_check *check)
+{
+  return &check->watch;
+}
+
+const char *place_check_problem(const struct place_check *check)
+{
+  return check->problem;
+}
+
+void place_check_host_grows(struct place_check *check)
+{
+  check->host_grows = TRUE;
+}
+
+struct place_counts place_check_counts(const struct place_check *check)
+{
+  return check->counts;
+}

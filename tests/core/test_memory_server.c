@@ -1,0 +1,351 @@
+/* The memory server in a scripted world: what it fills and serves at the start, and how it follows changes of
+ * the plan, be they sensible or not. */
+#include <criterion/criterion.h>
+
+#include "core/memory_server.h"
+
+#define MODELS    6
+#define IMAGE_MAX 90000
+#define SERVERS   5
+#define OPS_MAX   8
+#define ME        1
+
+struct fetching {
+  op_id op;
+  uint64_t tag;
+  uint32_t model;
+  struct piece piece;
+  gboolean cancelled;
+};
+
+struct script {
+  struct world world;
+  struct config config;
+  struct system system;
+  struct catalog *catalog;
+  struct load_plans *plans;
+  struct memory_server *server;
+
+  op_id ops;
+  GArray *fetching;                                             /* of struct fetching */
+  uint8_t filled[MODELS][IMAGE_MAX], served[MODELS][IMAGE_MAX]; /* how often */
+  GArray *placed;                                               /* of struct message_placed */
+  uint32_t joins;
+  uint64_t present, from; /* of the change under way */
+  uint32_t last_model;    /* of the fetch before; moves go in order of the models */
+};
+
+static struct script *script_of(struct world *world)
+{
+  return (struct script *)world;
+}
+
+static op_id on_fetch(struct world *world, const struct fetch_spec *spec)
+{
+  struct script *s = script_of(world);
+  const struct fetch_plan *plan = spec->plan;
+  struct pool_plan *old = pool_plan_new(s->plans, s->config.sharding, 0, s->present);
+  cr_assert(plan->groups == 1 && plan->total_bytes > 0 && spec->ring_bytes == plan->total_bytes);
+  cr_assert_eq(ranges_bytes(spec->host), spec->ring_bytes);
+  cr_assert_geq(spec->model, s->last_model);
+  s->last_model = spec->model;
+  struct fetching f = {.op = ++s->ops,
+                       .tag = spec->tag,
+                       .model = spec->model,
+                       .piece = {.offset = plan->group_offset[0], .length = plan->total_bytes}};
+  for (uint32_t i = 0; i < plan->streams; i++) {
+    uint64_t bytes = pool_plan_bytes(old, s->catalog, spec->model, spec->server[i], s->config.replicas);
+    cr_assert(spec->server[i] != ME && s->from >> spec->server[i] & 1 && bytes >= plan->bytes[i]);
+  }
+  uint64_t had = 0;
+  for (uint64_t b = 0; b < f.piece.length; b++)
+    had += s->served[f.model][f.piece.offset + b];
+  cr_assert_eq(had, 0);
+  g_array_append_val(s->fetching, f);
+  cr_assert_leq(s->fetching->len, OPS_MAX);
+  pool_plan_free(old);
+  return f.op;
+}
+
+static void on_cancel(struct world *world, op_id op)
+{
+  struct script *s = script_of(world);
+  for (guint i = 0; i < s->fetching->len; i++)
+    if (g_array_index(s->fetching, struct fetching, i).op == op)
+      g_array_index(s->fetching, struct fetching, i).cancelled = TRUE;
+}
+
+static void count(uint8_t *bytes, uint64_t offset, uint64_t length, int change)
+{
+  cr_assert_leq(offset + length, IMAGE_MAX);
+  for (uint64_t b = offset; b < offset + length; b++)
+    bytes[b] = (uint8_t)(bytes[b] + change);
+}
+
+static void on_fill(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
+                    const struct ranges *place)
+{
+  cr_assert(gpu == NO_INDEX && ranges_bytes(place) == bytes);
+  count(script_of(world)->filled[model], offset, bytes, 1);
+}
+
+static void on_serve(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes,
+                     const struct ranges *place)
+{
+  cr_assert(!place || ranges_bytes(place) == bytes);
+  count(script_of(world)->served[model], offset, bytes, place ? 1 : -1);
+}
+
+static void on_send(struct world *world, actor_id to, const struct message *m)
+{
+  struct script *s = script_of(world);
+  cr_assert_eq(to, ACTOR(ACTOR_CONTROLLER, 0));
+  s->joins += m->type == MESSAGE_JOIN;
+  if (m->type == MESSAGE_PLACED)
+    g_array_append_val(s->placed, m->placed);
+}
+
+static const struct world_ops script_ops = {
+    .send = on_send, .fetch = on_fetch, .cancel = on_cancel, .fill = on_fill, .serve = on_serve};
+
+static struct script *script_new(enum sharding_kind sharding, uint32_t at_start, uint32_t replicas,
+                                 uint64_t memory_bytes)
+{
+  struct script *s = g_new0(struct script, 1);
+  struct grouping_policy grouping = {GROUPING_COUNT, 4};
+  s->world.ops = &script_ops;
+  s->catalog = catalog_new(1);
+  for (uint32_t p = 0; p < 2; p++) {
+    g_autofree char *name = g_strdup_printf("net%u", p);
+    struct profile *profile = profile_new(name, 6);
+    for (uint32_t i = 0; i < 6; i++)
+      profile->layer_bytes[i] = p ? 1000 * i : 15000 - 1300 * i;
+    profile_sum(profile);
+    catalog_add(s->catalog, profile, 3);
+  }
+  s->system.residence = RESIDENCE_POOL;
+  s->fetching = g_array_new(FALSE, FALSE, sizeof(struct fetching));
+  s->placed = g_array_new(FALSE, FALSE, sizeof(struct message_placed));
+  s->config = (struct config){.catalog = s->catalog,
+                              .system = &s->system,
+                              .hardware_count = 1,
+                              .memory_hardware = {.host_memory_bytes = memory_bytes},
+                              .memory_servers = SERVERS,
+                              .memory_servers_at_start = at_start,
+                              .sharding = sharding,
+                              .replicas = replicas};
+  s->plans = load_plans_new(s->catalog, s->config.hardware, &s->config.memory_hardware, at_start, sharding,
+                            FALSE, &grouping);
+  s->config.plans = s->plans;
+  s->server = memory_server_new(&s->config, ME, &s->world);
+  memory_server_actor.start(s->server);
+  cr_assert_eq(s->joins, 1);
+  return s;
+}
+
+static void script_free(struct script *s)
+{
+  memory_server_free(s->server);
+  load_plans_free(s->plans);
+  catalog_free(s->catalog);
+  g_array_unref(s->fetching);
+  g_array_unref(s->placed);
+  g_free(s);
+}
+
+/* Bytes of the model that a server holds under the plan: from its definition, byte by byte. */
+static void wanted(const struct script *s, uint64_t members, uint32_t model, gboolean in[IMAGE_MAX])
+{
+  struct pool_plan *plan = pool_plan_new(s->plans, s->config.sharding, 0, members);
+  const struct model *m = catalog_model(s->catalog, model);
+  const struct placement *placement =
+      plan->placement[m->profile * plan->rotations + m->variant % plan->rotations];
+  memset(in, 0, IMAGE_MAX * sizeof *in);
+  for (uint32_t i = 0; i < placement->extents; i++)
+    for (uint32_t copy = 0; copy < s->config.replicas && copy < plan->slots; copy++)
+      if (pool_plan_server(plan, placement->extent[i].slot, copy) == ME)
+        for (uint64_t b = 0; b < placement->extent[i].length; b++)
+          in[placement->extent[i].offset + b] = TRUE;
+  pool_plan_free(plan);
+}
+
+/* Serves all of the plan; `only`: and no more than what shares an ARENA_ALIGN with it on both sides. */
+static void expect_serves(const struct script *s, uint64_t members, gboolean only)
+{
+  g_autofree gboolean *in = g_new(gboolean, IMAGE_MAX);
+  for (uint32_t m = 0; m < MODELS; m++) {
+    uint64_t more = 0, most = 0, lacking = 0;
+    wanted(s, members, m, in);
+    for (uint64_t b = 0; b < catalog_bytes(s->catalog, m); b++) {
+      lacking += s->served[m][b] > 1 || (in[b] && s->served[m][b] == 0);
+      more = only && !in[b] && s->served[m][b] ? more + 1 : 0;
+      most = MAX(most, more);
+    }
+    cr_assert_eq(lacking, 0, "%lu bytes of model %u are not served, or twice", lacking, m);
+    cr_assert_lt(most, ARENA_ALIGN, "%lu bytes of model %u are served still", most, m);
+  }
+}
+
+Test(memory_server, fills_and_serves_its_shards_at_the_start)
+{
+  for (int sharding = SHARDING_PER_APP; sharding <= SHARDING_HYBRID; sharding++)
+    for (uint32_t servers = 2; servers <= SERVERS; servers++)
+      for (uint32_t replicas = 1; replicas <= servers; replicas++) {
+        struct script *s = script_new((enum sharding_kind)sharding, servers, replicas, BYTES_PER_GB);
+        g_autofree gboolean *in = g_new(gboolean, IMAGE_MAX);
+        uint64_t bytes = 0;
+        for (uint32_t m = 0; m < MODELS; m++) {
+          wanted(s, (1ULL << servers) - 1, m, in);
+          uint64_t wrong = 0;
+          for (uint64_t b = 0; b < IMAGE_MAX; b++) {
+            wrong += s->filled[m][b] != in[b] || s->served[m][b] != in[b];
+            bytes += (uint64_t)in[b];
+          }
+          cr_assert_eq(wrong, 0);
+        }
+        cr_assert_eq(memory_server_peak(s->server), bytes);
+        cr_assert_geq(memory_server_bytes(&s->config, ME), bytes);
+        script_free(s);
+      }
+}
+
+static void tell_place(struct script *s, uint32_t version, uint64_t members, uint64_t present, uint64_t from)
+{
+  struct message m = {.type = MESSAGE_PLACE,
+                      .place = {.version = version, .members = members, .present = present, .from = from}};
+  if (s->fetching->len == 0 && members != 0 && present != 0) {
+    s->present = present;
+    s->from = from;
+    s->last_model = 0;
+  }
+  memory_server_actor.message(s->server, ACTOR(ACTOR_CONTROLLER, 0), &m);
+}
+
+static void tell_drop(struct script *s, uint32_t version)
+{
+  struct message m = {.type = MESSAGE_DROP, .drop = {.version = version}};
+  memory_server_actor.message(s->server, ACTOR(ACTOR_CONTROLLER, 0), &m);
+}
+
+static void end(struct script *s, guint index, enum op_status status)
+{
+  struct fetching f = g_array_index(s->fetching, struct fetching, index);
+  g_array_remove_index(s->fetching, index);
+  memory_server_actor.completion(s->server, &(struct completion){.tag = f.tag, .status = status});
+}
+
+static const struct message_placed *last_placed(const struct script *s)
+{
+  return &g_array_index(s->placed, struct message_placed, s->placed->len - 1);
+}
+
+Test(memory_server, follows_a_change_and_lets_the_old_go)
+{
+  for (int sharding = SHARDING_PER_APP; sharding <= SHARDING_HYBRID; sharding++)
+    for (uint64_t members = 2; members < 1ULL << SERVERS; members++) {
+      struct script *s = script_new((enum sharding_kind)sharding, 3, 2, BYTES_PER_GB);
+      if (!(members >> ME & 1))
+        members++;
+      tell_place(s, 7, members, 7, 7);
+      expect_serves(s, 7, FALSE);
+      while (s->fetching->len > 0) {
+        cr_assert_eq(s->placed->len, 0);
+        end(s, (guint)(members % s->fetching->len), OP_DONE);
+      }
+      cr_assert(s->placed->len == 1 && last_placed(s)->ok && last_placed(s)->version == 7);
+      expect_serves(s, 7, FALSE);
+      tell_drop(s, 6); /* of another change */
+      expect_serves(s, 7, FALSE);
+      expect_serves(s, members, FALSE);
+      tell_drop(s, 7);
+      expect_serves(s, members, TRUE);
+      script_free(s);
+    }
+}
+
+Test(memory_server, refuses_masks_of_nobody_and_what_does_not_fit)
+{
+  struct script *s = script_new(SHARDING_HYBRID, 3, 1, 200000);
+  const uint64_t bad[][2] = {{0, 7}, {7, 0}, {1ULL << SERVERS | 3, 7}, {3, UINT64_MAX}, {UINT64_MAX, 7}};
+  for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
+    tell_place(s, (uint32_t)i, bad[i][0], bad[i][1], UINT64_MAX);
+    cr_assert(s->placed->len == i + 1 && !last_placed(s)->ok && last_placed(s)->version == i);
+  }
+  tell_place(s, 10, 2, 7, 7); /* all on this one server: 256500 bytes */
+  cr_assert(!last_placed(s)->ok && last_placed(s)->version == 10);
+  tell_place(s, 11, 3, 7, 2); /* nobody that has it answers */
+  cr_assert(!last_placed(s)->ok && last_placed(s)->version == 11);
+  cr_assert_eq(s->fetching->len, 0);
+  expect_serves(s, 7, TRUE);
+  cr_assert_leq(memory_server_peak(s->server), 200000);
+  script_free(s);
+}
+
+/* A change that makes sense; what is under way for an older one is given up and ends first. */
+static void change(struct script *s, GRand *rand, uint32_t version, uint64_t members, uint64_t present)
+{
+  gboolean idle = s->fetching->len == 0;
+  tell_place(s, version, members, present, present);
+  if (idle)
+    return;
+  for (guint i = 0; i < s->fetching->len; i++)
+    cr_assert(g_array_index(s->fetching, struct fetching, i).cancelled);
+  while (s->fetching->len > 1)
+    end(s, 0, OP_CANCELLED);
+  s->present = s->from = present;
+  s->last_model = 0;
+  end(s, 0, g_rand_boolean(rand) ? OP_CANCELLED : OP_DONE);
+}
+
+/* Anything in any order: it answers every change that nothing newer replaced once, and the shards of the plan
+ * that it holds are served throughout. */
+static void wander(guint32 seed)
+{
+  g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
+  struct script *s = script_new((enum sharding_kind)(seed % 4), 3, 1 + seed % 2, BYTES_PER_GB);
+  uint64_t limit = seed % 3 ? BYTES_PER_GB : memory_server_peak(s->server) + 30000;
+  s->config.memory_hardware.host_memory_bytes = limit;
+  uint64_t holds = 7, next = 0;
+  uint32_t version = 1, done = 0; /* done: all of it was here */
+  for (int step = 0; step < 200; step++) {
+    int what = g_rand_int_range(rand, 0, 20);
+    guint answers = s->placed->len;
+    if (what == 0) {
+      uint64_t members = (uint64_t)g_rand_int_range(rand, 0, 40),
+               present =
+                   (uint64_t)g_rand_int_range(rand, 0, 4) ? holds : (uint64_t)g_rand_int_range(rand, 0, 32);
+      if (members == 0 || members >= 32 || present == 0) {
+        tell_place(s, 1000, members, present, present);
+        cr_assert(s->placed->len == answers + 1 && !last_placed(s)->ok);
+      } else {
+        change(s, rand, ++version, members, present);
+        next = members;
+      }
+    } else if (what == 1) {
+      tell_drop(s, version);
+      if (done == version)
+        holds = next;
+    } else if (what == 2) {
+      memory_server_actor.peer_lost(s->server, ACTOR(ACTOR_MEMORY_SERVER, 0));
+    } else if (s->fetching->len > 0) {
+      guint i = (guint)g_rand_int_range(rand, 0, (int)s->fetching->len);
+      gboolean fails = g_array_index(s->fetching, struct fetching, i).cancelled || what == 3;
+      end(s, i, fails ? OP_FAILED : OP_DONE);
+    }
+    cr_assert_leq(s->placed->len, answers + 1);
+    if (s->placed->len > answers && last_placed(s)->ok) {
+      done = last_placed(s)->version;
+      cr_assert_eq(done, version);
+      expect_serves(s, next, FALSE);
+    }
+    expect_serves(s, holds, FALSE);
+    cr_assert_leq(memory_server_peak(s->server), limit);
+  }
+  script_free(s);
+}
+
+Test(memory_server, keeps_its_plan_whatever_comes)
+{
+  for (guint32 seed = 1; seed <= 30; seed++)
+    wander(seed);
+}
