@@ -313,7 +313,7 @@ static void gpu_server_completion(void *actor, const struct completion *completi
     load_copied(s, load_at(s, index), TAG_DETAIL(completion->tag), completion->status);
     break;
   case TAG_COMPUTE:
-    gpu_computed(s, task_at(s, index), completion->status);
+    gpu_computed(s, task_at(s, index), TAG_DETAIL(completion->tag), completion->status);
     break;
   case TAG_BACK: /* only later copies wait for it */
     break;

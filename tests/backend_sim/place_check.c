@@ -271,6 +271,7 @@ static void on_ended(void *context, actor_id actor, op_id op, const struct compl
       expect_served(check, live, "as it ends");
   } else {
     check->counts.broken++;
+    live_doom(check->live, live);
   }
   g_ptr_array_remove(check->live, live);
 }
