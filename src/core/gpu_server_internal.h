@@ -82,7 +82,8 @@ struct gpu {
   struct gpu_server *server;
   uint32_t index;
   uint64_t evict_request; /* request on whose behalf models leave now */
-  op_id back;             /* last copy of a model back to the host: a stop-and-go load begins after it */
+  op_id back;     /* last copy of a model back to the host: what comes into its room begins after it */
+  uint32_t backs; /* such copies under way; back is 0 when none is */
 };
 
 struct plan_ref {
