@@ -9,7 +9,7 @@ static void compute(struct gpu_server *s, struct task *task, const struct comput
   spec.model = task->model;
   spec.device = s->gpu[task->gpu].memory ? tier_place(s->gpu[task->gpu].memory, task->model) : NULL;
   spec.request = task->id;
-  spec.tag = TAG(TAG_COMPUTE, task->self, 0);
+  spec.tag = TAG(TAG_COMPUTE, task->self, spec.group);
   task->computes++;
   s->world->ops->compute(s->world, &spec);
 }
@@ -31,6 +31,7 @@ void gpu_compute_groups(struct gpu_server *s, struct task *task, const struct gr
                         const struct load *load)
 {
   task->grouping = grouping;
+  task->last = load == NULL;
   double scale = stretch(s, task, grouping);
   uint64_t offset = 0;
   for (uint32_t j = 0; j < grouping->groups; offset += grouping->bytes[j++]) {
@@ -49,6 +50,7 @@ void gpu_compute_groups(struct gpu_server *s, struct task *task, const struct gr
 
 void gpu_compute_resident(struct gpu_server *s, struct task *task)
 {
+  task->last = TRUE;
   const struct profile *profile = catalog_profile(s->config->catalog, task->model);
   const struct model *model = catalog_model(s->config->catalog, task->model);
   double launches = s->hardware->launch_ns * profile->layers;

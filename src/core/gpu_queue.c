@@ -219,29 +219,35 @@ static void finish(struct gpu_server *s, struct gpu *gpu, struct task *task, enu
   task_free(s, task);
 }
 
-void gpu_computed(struct gpu_server *s, struct task *task, enum op_status status)
+/* A group of the task failed, as its load did, which may have been mended meanwhile. */
+static void go_on(struct gpu_server *s, struct gpu *gpu, struct task *task)
+{
+  struct load *load = gpu_find_load(s, gpu, task->model);
+  if (load && load->broken) {
+    load_mend(s, load);
+  } else if (load) {
+    gpu_resume_tasks(s, gpu, load);
+  } else {
+    task->stalled = FALSE;
+    gpu_compute_groups(s, task, task->grouping, NULL);
+  }
+}
+
+void gpu_computed(struct gpu_server *s, struct task *task, uint32_t group, enum op_status status)
 {
   struct gpu *gpu = &s->gpu[task->gpu];
   task->computes--;
-  if (status == OP_DONE)
-    task->groups_done++;
-  else
+  if (status != OP_DONE)
     task->stalled = TRUE;
+  else if (group == task->groups_done) /* else one before it failed: it is computed anew */
+    task->groups_done++;
   if (task->computes > 0)
     return;
-  if (task->stalled) {
-    struct load *load = gpu_find_load(s, gpu, task->model);
-    if (load && load->broken) {
-      fetch_mend(s, fetch_at(s, load->fetch));
-    } else if (load) {
-      gpu_resume_tasks(s, gpu, load);
-    } else { /* mended and loaded while an earlier group was computing */
-      task->stalled = FALSE;
-      gpu_compute_groups(s, task, task->grouping, NULL);
-    }
+  if (task->stalled && !task->last) {
+    go_on(s, gpu, task);
     return;
   }
-  finish(s, gpu, task, OUTCOME_COMPLETED);
+  finish(s, gpu, task, task->stalled ? OUTCOME_LOST : OUTCOME_COMPLETED);
   gpu_advance(s, gpu);
 }
 

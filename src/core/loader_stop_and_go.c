@@ -21,6 +21,7 @@ void stop_and_go_evicted(struct gpu_server *s, struct gpu *gpu, uint32_t model)
                            .request = gpu->evict_request,
                            .tag = TAG(TAG_BACK, gpu->index, 0)};
   gpu->back = s->world->ops->copy(s->world, &spec);
+  gpu->backs++;
 }
 
 static gboolean stop_and_go_begin(struct gpu_server *s, struct gpu *gpu, struct task *task)

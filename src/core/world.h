@@ -50,8 +50,9 @@ struct fetch_spec {
   uint64_t tag;
 };
 
-/* Moves bytes between host memory and a GPU. Copies of one lane run in order; those of different lanes of a
- * GPU in the order in which they can begin. */
+/* Moves bytes between host memory and a GPU. Copies of one lane run in order, and one that fails takes the
+ * rest of its lane, as it then is, with it; those of different lanes of a GPU run in the order in which they
+ * can begin. */
 struct copy_spec {
   uint32_t gpu; /* of this server */
   uint32_t lane;
