@@ -170,6 +170,7 @@ TRANSPORT_TEST(shelf_gone_while_reading)
   lab_read(lab, 1, 0, 0, MIB, READS);
   lab_wait(lab, READS + 1);
   cr_expect_eq(lab->end[READS], LAB_FAILED);
+  ops->reader_drop(lab->reader, LAB_SHELF);
   lab_open_shelf(lab, address, NULL);
   ops->shelf_serve(lab->shelf, 1, 0, MIB, &place);
   memset(lab->to.base, LAB_BLANK, MIB);

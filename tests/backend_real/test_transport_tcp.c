@@ -323,7 +323,7 @@ static void forge(int listener, const struct forgery *forgery)
   cr_assert_eq(recv(fd, asked, sizeof asked, MSG_WAITALL), sizeof asked);
   wire_reply_put(&(struct wire_reply){forgery->bytes, forgery->id}, head);
   wire_end_put(TRUE, end);
-  g_autofree uint8_t *payload = g_malloc(forgery->payload);
+  g_autofree uint8_t *payload = g_malloc(forgery->payload + 1);
   memset(payload, 0x55, forgery->payload);
   forge_bytes(fd, forgery->head ? (const void *)forgery->head : head, sizeof head, forgery->dribble);
   forge_bytes(fd, payload, forgery->payload, forgery->dribble);
