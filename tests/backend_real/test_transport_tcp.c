@@ -24,7 +24,7 @@ static struct ranges serve_two(struct lab *lab)
 
 static struct lab *lab_with_models(const struct transport_options *options)
 {
-  struct lab *lab = lab_new(&transport_tcp, 8 * MIB, MIB, options);
+  struct lab *lab = transport_lab_new(&transport_tcp, 8 * MIB, MIB, options);
   struct ranges place = serve_two(lab);
   g_free(place.range);
   return lab;
@@ -136,7 +136,7 @@ Test(transport_tcp, tickets_count_once)
   cr_expect(raw_answered(first, MODEL, 0, 1000, 2));
   close(first);
   close(far);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 Test(transport_tcp, tickets_of_others_are_refused)
@@ -162,7 +162,7 @@ Test(transport_tcp, tickets_of_others_are_refused)
   raw_ticket(fd, &other, LAB_READER + 1, LAB_SHELF, OTHER_MODEL, 1);
   expect_closed(fd, "a ticket of another reader, though good, on this reader's connection");
   expect_served(lab);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 Test(transport_tcp, malformed_requests_close_their_connection)
@@ -192,7 +192,7 @@ Test(transport_tcp, malformed_requests_close_their_connection)
   cr_expect(raw_answered(good, MODEL, 17, 5000, 1));
   close(good);
   expect_served(lab);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* Frames that come byte by byte, many at once, and before a half close are all answered, in order. */
@@ -214,7 +214,7 @@ Test(transport_tcp, frames_in_any_pieces)
   for (uint32_t i = 0; i < REQUESTS; i++)
     cr_assert(raw_answered(fd, MODEL, i, 1 + i * 50, i * 7), "request %u", i);
   expect_closed(fd, "half closed");
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* Strangers are bounded, and the oldest go; a reader's own connections are bounded too. */
@@ -240,7 +240,7 @@ Test(transport_tcp, connections_are_bounded)
   for (uint32_t i = 0; i < G_N_ELEMENTS(stranger); i++)
     close(stranger[i]);
   expect_served(lab);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 Test(transport_tcp, who_shows_no_ticket_is_closed)
@@ -257,7 +257,7 @@ Test(transport_tcp, who_shows_no_ticket_is_closed)
   close(silent);
   close(slow);
   close(good);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* One that asks and does not read: the one thread goes on with the others. */
@@ -275,7 +275,7 @@ Test(transport_tcp, a_reader_that_stopped_costs_no_thread)
   cr_expect(raw_answered(stopped[3], MODEL, 0, IMAGE, 0));
   for (uint32_t i = 0; i < G_N_ELEMENTS(stopped); i++)
     close(stopped[i]);
-  lab_free(lab);
+  transport_lab_free(lab);
 }
 
 /* --- a shelf that forges */
@@ -354,7 +354,7 @@ Test(transport_tcp, a_forging_shelf_gets_nothing_past_the_read)
     lab_wait(lab, 1);
     cr_expect_eq(lab->end[0], f->expected, "%s", f->what);
     cr_expect(lab_blank(lab, 0, 5000) && lab_blank(lab, 5000 + ASKED, MIB - 5000 - ASKED), "%s", f->what);
-    lab_free(lab);
+    transport_lab_free(lab);
   }
   close(listener);
 }
