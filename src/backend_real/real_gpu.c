@@ -59,6 +59,10 @@ static void issue_copy(struct real_world *rw, struct copy_op *copy)
   const struct copy_op *after = (const struct copy_op *)op_find(rw, copy->spec.after, OP_COPY);
   uint64_t at = 0;
   copy->state = COPY_ISSUED;
+  if (copy->spec.pageable) {
+    real_pageable_issue(rw, copy);
+    return;
+  }
   do {
     struct device_copy part = {
         .gpu = copy->spec.gpu, .to_host = copy->spec.to_host, .after = after ? after->token : 0};
