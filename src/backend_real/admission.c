@@ -50,7 +50,7 @@ static int receive_request(void *socket, struct part part[ZAP_PARTS])
 {
   int parts = 0, more = 1;
   for (; more; parts++) {
-    struct part spare, *to = parts < ZAP_PARTS ? &part[parts] : &spare;
+    struct part *to = &part[MIN(parts, ZAP_PARTS - 1)]; /* too many are refused by their number */
     size_t size = sizeof more;
     int received;
     do

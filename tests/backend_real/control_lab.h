@@ -63,4 +63,9 @@ void lab_say(void *socket, const void *data, size_t size);
 /* A good hello of GPU server `index`, said over it. */
 void lab_say_hello(void *socket, uint32_t index);
 
+/* A good peer beside the bad ones, under its keys: link 0, GPU server 0. */
+struct key_pair lab_good_peer(struct lab *lab);
+/* It is linked, and mail passes both ways. Clears its log and the hub's. */
+void lab_still_good(struct lab *lab);
+
 #endif

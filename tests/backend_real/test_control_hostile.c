@@ -10,28 +10,6 @@
 #include "control_lab.h"
 #include "core/units.h"
 
-/* A good peer beside the bad ones. */
-static struct key_pair good_peer(struct lab *lab)
-{
-  struct key_pair keys = lab_keys(lab, "good");
-  lab_link(lab, 0, ACTOR_GPU_SERVER, 0, 1, lab->encrypted ? &keys : NULL);
-  lab_await(lab, lab->link[0].log, "welcome; ");
-  return keys;
-}
-
-static void still_good(struct lab *lab)
-{
-  struct message ping = {.type = MESSAGE_MEMBER, .member = {.alive = 1}}, pong = {.type = MESSAGE_HEARTBEAT};
-  g_string_truncate(lab->link[0].log, 0);
-  g_string_truncate(lab->log, 0);
-  hub_message(lab->hub, ACTOR(ACTOR_GPU_SERVER, 0), LAB_RUN, &ping);
-  link_message(lab->link[0].link, LAB_RUN, &pong);
-  lab_await(lab, lab->link[0].log, "message member; ");
-  lab_await(lab, lab->log, "message 2/0 heartbeat; ");
-  lab_check_not(lab->link[0].log, "lost");
-  lab_check_not(lab->log, "lost 2/0");
-}
-
 /* --- keys
  * ---------------------------------------------------------------------------------------------------------*/
 
@@ -46,7 +24,7 @@ Test(control_hostile, no_key_wrong_key_unlisted_key)
 {
   struct lab *lab = lab_new(TRUE);
   void *context = zmq_ctx_new();
-  struct key_pair listed = good_peer(lab), unlisted = lab_keys(lab, NULL), wrong = lab_keys(lab, NULL);
+  struct key_pair listed = lab_good_peer(lab), unlisted = lab_keys(lab, NULL), wrong = lab_keys(lab, NULL);
   const struct {
     const struct key_pair *keys;
     const char *server_key, *logged;
@@ -61,7 +39,7 @@ Test(control_hostile, no_key_wrong_key_unlisted_key)
     lab_clear_logged(lab);
     lab_say_hello(socket, 5);
     lab_await(lab, lab->logged, stranger[i].logged);
-    still_good(lab);
+    lab_still_good(lab);
     gets_nothing(socket);
     zmq_close(socket);
   }
@@ -90,7 +68,7 @@ Test(control_hostile, link_with_a_wrong_key)
 Test(control_hostile, keys_come_and_go)
 {
   struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = good_peer(lab), late = lab_keys(lab, NULL);
+  struct key_pair keys = lab_good_peer(lab), late = lab_keys(lab, NULL);
   lab_link(lab, 1, ACTOR_GPU_SERVER, 1, 1, &late);
   lab_await(lab, lab->link[1].log, "lost the hub refused: this key is not authorized; ");
   g_autofree char *name = g_build_filename(lab->authorized, "late", NULL);
@@ -101,7 +79,7 @@ Test(control_hostile, keys_come_and_go)
   cr_assert_eq(g_unlink(old), 0);
   lab_link(lab, 3, ACTOR_GPU_SERVER, 2, 1, &keys);
   lab_await(lab, lab->link[3].log, "lost the hub refused: this key is not authorized; ");
-  still_good(lab); /* connections that are there stay */
+  lab_still_good(lab); /* connections that are there stay */
   link_free(lab->link[1].link);
   lab->link[1].link = NULL;
   lab_free(lab);
@@ -167,7 +145,28 @@ enum bad_frame {
   BAD_FRAMES
 };
 
-static struct bytes bad_frame(enum bad_frame kind, const char **why)
+static const char *const bad_why[] = {
+    [BAD_SHORT] = "a frame without its header",
+    [BAD_EMPTY] = "a frame without its header",
+    [BAD_KIND] = "a frame of no known kind",
+    [BAD_WAY] = "a frame of a kind that does not go this way",
+    [BAD_SIZE] = "a frame larger than its kind may be",
+    [BAD_READ] = "it claims to have read what was not sent",
+    [BAD_HELLO_AGAIN] = "a second hello",
+    [BAD_TYPE] = "a message of no known type",
+    [BAD_CUT] = "a message that is cut short",
+    [BAD_VALUE] = "a message with a value out of its bounds",
+    [BAD_SENDER] = "a message that is not its sender's to send",
+    [BAD_NO_RUN] = "messages without their run",
+};
+
+static struct bytes resized(struct bytes b, int by)
+{
+  b.size += (size_t)by;
+  return b;
+}
+
+static struct bytes bad_frame(enum bad_frame kind)
 {
   const struct message heartbeat = {.type = MESSAGE_HEARTBEAT};
   const struct message value = {.type = MESSAGE_MODEL_STATE, .model_state = {.model = LAB_MODELS}};
@@ -175,58 +174,31 @@ static struct bytes bad_frame(enum bad_frame kind, const char **why)
   struct bytes b = {.size = 0};
   switch (kind) {
   case BAD_SHORT:
-    *why = "a frame without its header";
-    b = frame_of(FRAME_READY, 0);
-    b.size--;
-    break;
-  case BAD_EMPTY:
-    *why = "a frame without its header";
-    break;
+    return resized(frame_of(FRAME_READY, 0), -1);
   case BAD_KIND:
-    *why = "a frame of no known kind";
-    b = frame_of(FRAME_KINDS, 0);
-    break;
+    return frame_of(FRAME_KINDS, 0);
   case BAD_WAY:
-    *why = "a frame of a kind that does not go this way";
-    b = frame_of(FRAME_PREPARE, 0);
-    break;
+    return frame_of(FRAME_PREPARE, 0);
   case BAD_SIZE:
-    *why = "a frame larger than its kind may be";
-    b = frame_of(FRAME_READY, 0);
-    b.size += 65537;
-    break;
+    return resized(frame_of(FRAME_READY, 0), 65537);
   case BAD_READ:
-    *why = "it claims to have read what was not sent";
-    b = frame_of(FRAME_READY, 2); /* only the welcome was */
-    break;
+    return frame_of(FRAME_READY, 2); /* only the welcome was */
   case BAD_HELLO_AGAIN:
-    *why = "a second hello";
-    b = frame_of(FRAME_HELLO, 0);
-    break;
+    return frame_of(FRAME_HELLO, 0);
   case BAD_TYPE:
-    *why = "a message of no known type";
     b = frame_of(FRAME_MESSAGES, 0);
     put32(&b, LAB_RUN);
     put32(&b, MESSAGE_TYPES);
-    break;
+    return b;
   case BAD_CUT:
-    *why = "a message that is cut short";
-    b = messages_of(&heartbeat);
-    b.size--;
-    break;
+    return resized(messages_of(&heartbeat), -1);
   case BAD_VALUE:
-    *why = "a message with a value out of its bounds";
-    b = messages_of(&value);
-    break;
+    return messages_of(&value);
   case BAD_SENDER:
-    *why = "a message that is not its sender's to send";
-    b = messages_of(&request);
-    break;
+    return messages_of(&request);
   case BAD_NO_RUN:
-    *why = "messages without their run";
-    b = frame_of(FRAME_MESSAGES, 0);
-    b.size += 3;
-    break;
+    return resized(frame_of(FRAME_MESSAGES, 0), 3);
+  case BAD_EMPTY:
   case BAD_FRAMES:
     break;
   }
@@ -237,11 +209,11 @@ static struct bytes bad_frame(enum bad_frame kind, const char **why)
 Test(control_hostile, malformed_frames)
 {
   struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = good_peer(lab);
+  struct key_pair keys = lab_good_peer(lab);
   void *context = zmq_ctx_new();
   for (int kind = 0; kind < BAD_FRAMES; kind++) {
-    const char *why = NULL;
-    struct bytes bad = bad_frame(kind, &why), later = frame_of(FRAME_READY, 0);
+    const char *why = bad_why[kind];
+    struct bytes bad = bad_frame(kind), later = frame_of(FRAME_READY, 0);
     void *socket = lab_stranger(lab, context, &keys, lab->hub_keys.public_key);
     g_autofree char *lost = g_strdup_printf("lost 2/5 %s; ", why);
     g_autofree char *line = g_strdup_printf("GPU server 5: %s; ", why);
@@ -253,7 +225,7 @@ Test(control_hostile, malformed_frames)
     lab_await(lab, lab->logged, line);
     lab_await(lab, lab->logged, "frames after it was out are ignored; ");
     lab_check_not(lab->log, "frame 2/5");
-    still_good(lab);
+    lab_still_good(lab);
     zmq_close(socket);
   }
   zmq_ctx_term(context);
@@ -288,7 +260,7 @@ static struct bytes hello_frame(const struct hello *hello)
 Test(control_hostile, malformed_hellos)
 {
   struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = good_peer(lab);
+  struct key_pair keys = lab_good_peer(lab);
   struct hello hello = {.role = ACTOR_GPU_SERVER, .index = 5, .epoch = 1, .address = "10.0.0.1:80"};
   const size_t address_at = FRAME_HEADER + 16;
 
@@ -330,14 +302,14 @@ Test(control_hostile, malformed_hellos)
 
   b = frame_of(FRAME_READY, 0);
   refused_hello(lab, &keys, &b, "its first frame is no hello");
-  still_good(lab);
+  lab_still_good(lab);
   lab_free(lab);
 }
 
 Test(control_hostile, several_parts)
 {
   struct lab *lab = lab_new(FALSE);
-  good_peer(lab);
+  lab_good_peer(lab);
   void *context = zmq_ctx_new(), *socket = lab_stranger(lab, context, NULL, NULL);
   lab_say_hello(socket, 5);
   struct bytes b = frame_of(FRAME_READY, 0);
@@ -345,7 +317,7 @@ Test(control_hostile, several_parts)
   cr_assert_eq(zmq_send(socket, b.data, b.size, ZMQ_SNDMORE), (int)b.size);
   cr_assert_eq(zmq_send(socket, b.data, b.size, 0), (int)b.size);
   lab_await(lab, lab->log, "lost 2/5 a frame of several parts; ");
-  still_good(lab);
+  lab_still_good(lab);
   zmq_close(socket);
   zmq_ctx_term(context);
   lab_free(lab);
@@ -355,14 +327,14 @@ Test(control_hostile, several_parts)
 Test(control_hostile, huge_frame)
 {
   struct lab *lab = lab_new(FALSE);
-  good_peer(lab);
+  lab_good_peer(lab);
   void *context = zmq_ctx_new(), *socket = lab_stranger(lab, context, NULL, NULL);
   g_autofree char *huge = g_malloc0(64 << 20);
   lab_say_hello(socket, 5);
   lab_await(lab, lab->log, "joined 2/5 ");
   lab_say(socket, huge, 64 << 20);
   lab_await(lab, lab->log, "lost 2/5 the connection broke off; ");
-  still_good(lab);
+  lab_still_good(lab);
   zmq_close(socket);
   zmq_ctx_term(context);
   lab_free(lab);
@@ -372,7 +344,7 @@ Test(control_hostile, huge_frame)
 Test(control_hostile, chosen_routing_id)
 {
   struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = good_peer(lab), other = lab_keys(lab, "other");
+  struct key_pair keys = lab_good_peer(lab), other = lab_keys(lab, "other");
   void *context = zmq_ctx_new();
   const struct key_pair *pairs[2] = {&keys, &other};
   for (int i = 0; i < 2; i++) {
@@ -394,96 +366,8 @@ Test(control_hostile, chosen_routing_id)
       lab_await(lab, lab->logged, "its first frame is no hello; ");
     zmq_close(socket); /* the second comes before the hub has looked for the first */
   }
-  still_good(lab);
+  lab_still_good(lab);
   lab_await(lab, lab->logged, "GPU server 5: the connection broke off; ");
-  zmq_ctx_term(context);
-  lab_free(lab);
-}
-
-/* --- queues
- * -------------------------------------------------------------------------------------------------------*/
-
-static size_t resident_bytes(void)
-{
-  g_autofree char *text = NULL;
-  size_t pages = 0, resident = 0;
-  cr_assert(g_file_get_contents("/proc/self/statm", &text, NULL, NULL));
-  cr_assert_eq(sscanf(text, "%zu %zu", &pages, &resident), 2);
-  return resident * (size_t)sysconf(_SC_PAGESIZE);
-}
-
-struct torrent {
-  struct lab *lab;
-  uint64_t sent;
-};
-
-static void pour(void *context, uint64_t tag)
-{
-  struct torrent *t = context;
-  struct message m = {.type = MESSAGE_DISPATCH, .dispatch = {.model = 1}};
-  for (int i = 0; i < 20000; i++, t->sent++)
-    hub_message(t->lab->hub, ACTOR(ACTOR_GPU_SERVER, 5), LAB_RUN, &m);
-  if (hub_has(t->lab->hub, ACTOR(ACTOR_GPU_SERVER, 5)))
-    loop_timer(t->lab->loop, loop_now(t->lab->loop), pour, t, tag);
-}
-
-/* A peer that reads nothing is lost once its share is full, and what it had is freed. */
-Test(control_hostile, peer_that_does_not_read)
-{
-  struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = good_peer(lab);
-  void *context = zmq_ctx_new(), *socket = lab_stranger(lab, context, &keys, lab->hub_keys.public_key);
-  lab_say_hello(socket, 5);
-  lab_await(lab, lab->log, "joined 2/5 ");
-  size_t before = resident_bytes();
-  struct torrent t = {.lab = lab};
-  pour(&t, 0);
-  lab_await(lab, lab->log, "lost 2/5 " PEER_STUCK "; ");
-  const size_t share = OUTBOX_BYTES_MAX + WINDOW_FRAMES * 65536;
-  const size_t bytes = t.sent * message_size(MESSAGE_DISPATCH);
-  cr_assert_gt(bytes, OUTBOX_BYTES_MAX);
-  cr_assert_lt(bytes, share + 20000 * message_size(MESSAGE_DISPATCH));
-  cr_assert_lt(resident_bytes() - before, 4 * (size_t)share);
-  still_good(lab);
-  zmq_close(socket);
-  zmq_ctx_term(context);
-  lab_free(lab);
-}
-
-/* A slow peer is not lost: what waits grows into fewer, larger frames, and all of it comes, in order. */
-static gboolean all_came(struct lab *lab)
-{
-  return lab->link[0].messages == 300000;
-}
-
-Test(control_hostile, slow_peer_gets_all)
-{
-  struct lab *lab = lab_new(FALSE);
-  good_peer(lab);
-  for (uint64_t id = 0; id < 300000; id++) {
-    struct message m = {.type = MESSAGE_DISPATCH, .dispatch = {.id = id, .model = 1}};
-    hub_message(lab->hub, ACTOR(ACTOR_GPU_SERVER, 0), LAB_RUN, &m);
-  }
-  lab_await_that(lab, all_came);
-  still_good(lab);
-  lab_free(lab);
-}
-
-/* A peer that floods the hub with frames that nobody asked for does not keep it from others. */
-Test(control_hostile, flood)
-{
-  struct lab *lab = lab_new(FALSE);
-  good_peer(lab);
-  void *context = zmq_ctx_new(), *socket = lab_stranger(lab, context, NULL, NULL);
-  struct bytes hello = frame_of(FRAME_HELLO, 0), junk = frame_of(FRAME_READY, 0);
-  lab_say(socket, hello.data, hello.size); /* cut short: it is out */
-  for (int round = 0; round < 20; round++) {
-    int sent = 0;
-    while (sent < 2000 && zmq_send(socket, junk.data, junk.size, ZMQ_DONTWAIT) >= 0)
-      sent++;
-    still_good(lab);
-  }
-  zmq_close(socket);
   zmq_ctx_term(context);
   lab_free(lab);
 }
