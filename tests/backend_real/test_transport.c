@@ -187,7 +187,8 @@ TRANSPORT_TEST(shelf_gone_while_reading)
 TRANSPORT_TEST(unserve_while_reading)
 {
   enum { MODELS = 40, READS = 3 };
-  struct lab *lab = transport_lab_new(ops, 64 * MIB, MODELS * READS * MIB, &(struct transport_options){.threads = 2});
+  struct lab *lab =
+      transport_lab_new(ops, 64 * MIB, MODELS * READS * MIB, &(struct transport_options){.threads = 2});
   struct ranges place[MODELS];
   for (uint32_t m = 0; m < MODELS; m++)
     place[m] = lab_serve(lab, m, 0, MIB, 128 * 1024);
@@ -345,7 +346,7 @@ TRANSPORT_TEST(addresses)
   static const char *const wrong[] = {
       "",        "localhost", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:x",  "::1:80",
       "[::1]80", ":80",       "[]:80",      "[::1:80",         "127.0.0.1:-1", "no.such.host.invalid:1"};
-  uint8_t page[ARENA_ALIGN];
+  uint8_t page[ARENA_ALIGN] = {0};
   for (uint32_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
     g_autoptr(GError) error = NULL;
     struct shelf_config config = {.memory = {page, sizeof page}, .address = wrong[i]};
