@@ -7,11 +7,14 @@
 # Sources are found by wildcard, so a new file needs no line here:
 #
 #   src/{core,harness,backend_sim}/*.c   -> libcore.a, libharness.a, libsim.a; main.c -> distmind-sim
+#   src/backend_real/*.c, *.cu           -> libreal.a; main.c -> distmind-real (*.cu where there is nvcc)
 #   tests/MODULE/*.c                     -> tests/MODULE, one Criterion program a folder
-#   tests/bench/bench_NAME.c             -> bench/NAME
+#   tests/device/*.c                     -> device_check
+#   tests/bench/bench_NAME.c             -> bench/NAME (real_NAME: with libreal)
 #   tests/fuzz/fuzz_NAME.c               -> fuzz/NAME (with tests/fuzz/driver.c, or libFuzzer)
 
 SHELL := /bin/bash
+comma := ,
 .DEFAULT_GOAL := all
 ifeq ($(origin CC),default)
 CC := gcc
@@ -28,14 +31,15 @@ JOBS ?= $(shell nproc)
 
 CFLAGS ?= -O2 -g
 WERROR ?= -Werror
-PACKAGES := glib-2.0 gsl sqlite3 yajl
+PACKAGES := glib-2.0 gsl sqlite3 yajl libzmq
 
 # -ffp-contract=off: a fused multiply-add would round differently from one compiler to the next, and decisions with it.
 compile_flags := -std=gnu17 -ffp-contract=off -fno-omit-frame-pointer $(CFLAGS) \
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wno-missing-field-initializers $(WERROR) \
 	-Isrc -D_GNU_SOURCE -DDM_SOURCE_DIR='"$(CURDIR)"' $(CPPFLAGS) $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 link_flags := $(LDFLAGS)
-libraries := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -lm
+libraries := $(shell pkg-config --libs $(filter-out libzmq,$(PACKAGES)) 2>/dev/null) -lm
+real_libraries := $(shell pkg-config --libs libzmq 2>/dev/null) -pthread
 is_clang := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 
 BUILD := $(BUILD_ROOT)
@@ -60,20 +64,43 @@ endif
 cxx_flags := $(filter-out -std=% -Wstrict-prototypes,$(compile_flags)) -std=gnu++17 \
 	$(shell pkg-config --cflags simgrid 2>/dev/null)
 
+# CUDA, where nvcc is: linked statically (libcudart), so that the program runs where only the driver is. Code for each
+# architecture of CUDA_ARCHS that this nvcc still knows (CUDA 13 dropped 70, the V100: p3dn needs 12).
+NVCC ?= $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+CUDA_ARCHS ?= 70 80 86 89 90 100
+ifneq ($(NVCC),)
+cuda_known := $(patsubst compute_%,%,$(shell $(NVCC) --list-gpu-arch))
+cuda_archs := $(filter $(cuda_known),$(CUDA_ARCHS))
+# The last one's intermediate code too: GPUs newer than all of them compile that when the program starts.
+cuda_code := $(foreach a,$(cuda_archs),-gencode arch=compute_$(a),code=sm_$(a)) \
+	$(foreach a,$(lastword $(cuda_archs)),-gencode arch=compute_$(a),code=compute_$(a))
+nvcc_flags := -std=c++17 -O2 -lineinfo $(cuda_code) -Isrc -Xcompiler -Wall,-Wextra$(if $(WERROR),$(comma)$(WERROR))
+cuda_root := $(patsubst %/bin/nvcc,%,$(realpath $(NVCC)))
+real_libraries += -L$(cuda_root)/lib64 -lcudart_static -ldl -lrt -lstdc++
+compile_flags += -isystem $(cuda_root)/include
+endif
+
 # ---------------------------------------------------------------------------------------------------------------
 # Sources and what is made of them.
 
 core_src := $(wildcard src/core/*.c)
 harness_src := $(wildcard src/harness/*.c)
 sim_src := $(filter-out src/backend_sim/main.c,$(wildcard src/backend_sim/*.c))
-test_modules := $(foreach m,core harness backend_sim e2e,$(if $(wildcard tests/$(m)/*.c),$(m)))
+# Of the CUDA device, what needs nvcc's headers and libraries, or what stands in for it.
+cuda_only := $(wildcard src/backend_real/cuda_*.c) src/backend_real/device_cuda.c
+real_src := $(filter-out src/backend_real/main.c $(if $(NVCC),src/backend_real/device_cuda_none.c,$(cuda_only)),\
+	$(wildcard src/backend_real/*.c))
+cuda_src := $(if $(NVCC),$(wildcard src/backend_real/*.cu))
+test_modules := $(foreach m,core harness backend_sim backend_real e2e,$(if $(wildcard tests/$(m)/*.c),$(m)))
 bench_src := $(wildcard tests/bench/bench_*.c) $(simgrid_src)
 fuzz_src := $(wildcard tests/fuzz/fuzz_*.c)
-all_src := $(core_src) $(harness_src) $(sim_src) src/backend_sim/main.c $(wildcard tests/*/*.c tests/*.c) $(simgrid_src)
+all_src := $(core_src) $(harness_src) $(sim_src) $(real_src) $(cuda_src) $(wildcard src/*/main.c) $(wildcard tests/*/*.c tests/*.c) $(simgrid_src)
 
 objects = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
-archives := $(BUILD)/libsim.a $(BUILD)/libharness.a $(BUILD)/libcore.a
+archives := $(BUILD)/libsim.a $(BUILD)/libreal.a $(BUILD)/libharness.a $(BUILD)/libcore.a
 program := $(BUILD)/distmind-sim
+real_program := $(BUILD)/distmind-real
+device_check := $(BUILD)/device_check
 test_programs := $(test_modules:%=$(BUILD)/tests/%)
 bench_programs := $(patsubst tests/bench/bench_%,$(BUILD)/bench/%,$(basename $(bench_src)))
 fuzz_programs := $(patsubst tests/fuzz/fuzz_%.c,$(BUILD)/fuzz/%,$(fuzz_src))
@@ -87,7 +114,7 @@ $$(file >$(1),$$(strip $(2)))
 endif
 endef
 $(eval $(call stamp,$(BUILD)/compile.stamp,$$(CC) $$(CXX) $$(compile_flags)))
-$(eval $(call stamp,$(BUILD)/link.stamp,$$(CC) $$(link_flags) $$(libraries) $$(simgrid_libraries) $$(all_src)))
+$(eval $(call stamp,$(BUILD)/link.stamp,$$(CC) $$(link_flags) $$(libraries) $$(real_libraries) $$(simgrid_libraries) $$(all_src)))
 
 ifeq ($(V),1)
 quiet :=
@@ -102,8 +129,8 @@ needs_packages = $(if $(libraries:-lm=),,$(error libraries are missing: run `mak
 # Programs.
 
 .PHONY: all programs
-all: $(program)
-programs: $(program) $(test_programs)
+all: $(program) $(real_program)
+programs: $(program) $(real_program) $(test_programs) $(device_check)
 
 $(BUILD)/obj/%.o: %.c $(BUILD)/compile.stamp
 	$(needs_packages)
@@ -116,9 +143,15 @@ $(BUILD)/obj/%.o: %.cpp $(BUILD)/compile.stamp
 	@mkdir -p $(@D)
 	$(quiet)$(CXX) $(cxx_flags) -MMD -MP -c $< -o $@
 
+$(BUILD)/obj/%.o: %.cu $(BUILD)/compile.stamp
+	$(call say,NVCC)
+	@mkdir -p $(@D)
+	$(quiet)$(NVCC) $(nvcc_flags) -MMD -MP -c $< -o $@
+
 $(BUILD)/libcore.a: $(call objects,$(core_src))
 $(BUILD)/libharness.a: $(call objects,$(harness_src))
 $(BUILD)/libsim.a: $(call objects,$(sim_src))
+$(BUILD)/libreal.a: $(call objects,$(real_src) $(cuda_src))
 $(archives): $(BUILD)/link.stamp
 	$(call say,AR)
 	@rm -f $@
@@ -130,16 +163,25 @@ $(program): $(call objects,src/backend_sim/main.c) $(archives) $(BUILD)/link.sta
 	$(call say,LINK)
 	$(call link)
 
+$(real_program): $(call objects,src/backend_real/main.c) $(archives) $(BUILD)/link.stamp
+	$(call say,LINK)
+	$(call link,$(real_libraries))
+
+# Checks and measures a machine's GPUs; one of backend_real's tests runs it on the host device.
+$(device_check): $(call objects,$(wildcard tests/device/*.c) tests/backend_real/ends.c) $(archives) $(BUILD)/link.stamp
+	$(call say,LINK)
+	$(call link,$(real_libraries))
+
 define test_program
 $(BUILD)/tests/$(1): $(call objects,$(wildcard tests/$(1)/*.c)) $(archives) $(BUILD)/link.stamp
 	$$(call say,LINK)
-	$$(call link,-lcriterion)
+	$$(call link,-lcriterion $(if $(filter backend_real e2e,$(1)),$(real_libraries)))
 endef
 $(foreach m,$(test_modules),$(eval $(call test_program,$(m))))
 
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/bench_%.o $(archives) $(BUILD)/link.stamp
 	$(call say,LINK)
-	$(call link,$(simgrid_libraries))
+	$(call link,$(simgrid_libraries) $(if $(findstring real_,$(@F)),$(real_libraries)))
 
 # libFuzzer brings a main of its own.
 fuzz_driver := $(if $(filter 1,$(FUZZER)),,$(call objects,$(addprefix tests/fuzz/,driver.c mutate.c corpus.c)))
@@ -174,7 +216,7 @@ fuzz_chosen = $(if $(filter fuzz,$(TESTS)),$(patsubst tests/fuzz/fuzz_%.c,$(BUIL
 
 .PHONY: help deps check demo bench fuzz lint install clean compile_commands.json
 help:
-	@echo 'make                 build/distmind-sim'
+	@echo 'make                 build/distmind-sim and build/distmind-real'
 	@echo 'make demo            replay a synthetic trace: the table of the systems compared, and one figure'
 	@echo 'make check           all tests, with every parser fuzzed for 5 s; ends with "N passed, N failed, N skipped"'
 	@echo '                     TESTS="core e2e fuzz" chooses, FUZZ_CHECK_SECONDS=5, TRACES=FOLDER of real traces'
@@ -182,7 +224,9 @@ help:
 	@echo 'make bench           speeds, each beside its yardstick'
 	@echo 'make fuzz            libFuzzer, FUZZ_SECONDS=600 each target; stops at the first finding'
 	@echo 'make lint            format, cppcheck, what src/core may not use, sizes'
+	@echo 'make readme          renew the outputs that README.md shows'
 	@echo 'make format          clang-format -i, as lint wants it'
+	@echo 'make device-bundle   build/device: the programs and the libraries that they load, to run on another Linux'
 	@echo 'make install         PREFIX=/usr/local, DESTDIR='
 	@echo 'make deps            install what is missing (Debian; done by demo, check, bench, fuzz and lint themselves)'
 	@echo 'make clean           remove build/'
@@ -218,6 +262,12 @@ fuzz:
 	@$(submake) CC=clang FUZZER=1 fuzz-programs
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) scripts/fuzz.sh $(fuzz_src:tests/fuzz/fuzz_%.c=$(BUILD_ROOT)/libfuzzer/fuzz/%)
 
+.PHONY: readme
+readme:
+	@scripts/deps.sh build check
+	@$(submake) all
+	@scripts/readme.sh $(program)
+
 lint:
 	@scripts/deps.sh lint
 	@scripts/lint.sh
@@ -227,8 +277,15 @@ format:
 	@scripts/deps.sh lint
 	clang-format -i $(wildcard src/*/*.[ch] tests/*.[ch] tests/*/*.[ch])
 
+.PHONY: device-bundle
+device-bundle:
+	@scripts/deps.sh build
+	@$(submake) all $(device_check)
+	@scripts/device_bundle.sh $(program) $(real_program) $(device_check) $(BUILD)/device
+
 install: all
 	install -D -m 755 $(program) $(DESTDIR)$(PREFIX)/bin/distmind-sim
+	install -D -m 755 $(real_program) $(DESTDIR)$(PREFIX)/bin/distmind-real
 	install -D -m 644 README.md $(DESTDIR)$(PREFIX)/share/doc/distmind/README.md
 	install -D -m 644 results/README.md $(DESTDIR)$(PREFIX)/share/doc/distmind/results/README.md
 	@for file in $$(find experiments traces -type f); do \
@@ -239,7 +296,6 @@ clean:
 	rm -rf $(BUILD_ROOT)
 
 # For editors and clangd.
-comma := ,
 compile_commands.json:
 	@{ echo '['; separator=; for file in $(all_src); do \
 	  printf '%s{"directory":"%s","file":"%s","command":"%s -c %s"}\n' "$$separator" '$(CURDIR)' $$file \

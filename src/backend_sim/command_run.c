@@ -1,106 +1,8 @@
-/* `run`: reads an experiment, runs its systems one after another, stores and shows what came out. */
+/* `run` in the simulator. */
 #include "backend_sim/command_run.h"
 
-#include <glib/gstdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "backend_sim/run.h"
-#include "backend_sim/sim.h"
-#include "core/error.h"
-#include "harness/report.h"
-
-struct arguments {
-  char *system, *trace, *out, *timeline;
-  char **sets;
-  gboolean force, json, quiet, print_config;
-  gint64 seed;
-};
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int signal_number)
-{
-  (void)signal_number;
-  interrupted = 1;
-}
-
-static const char help[] =
-    "run EXPERIMENT.ini [--system A,B] [--set SECTION.KEY=VALUE]... [--trace FILE] [--seed N]\n"
-    "           [--out FILE.db] [--force] [--timeline FILE.json] [--json] [--quiet] [--print-config]\n"
-    "\n"
-    "Runs the experiment under each of its systems, in virtual time, and prints the comparison table. Every\n"
-    "request, the usage series and the figures go into a result database (report, plot and explain read "
-    "it).\n"
-    "\n"
-    "  --system A,B      only these systems (ideal, ideal-shared, distmind, pipeswitch, mps, ray, "
-    "serverlessllm)\n"
-    "  --set S.K=V       sets a key over the file and its [system X]; may be repeated\n"
-    "  --trace FILE      replays this trace (workload.kind = trace)\n"
-    "  --seed N          experiment.seed\n"
-    "  --out FILE.db     result database; default results/NAME.db; an existing one needs --force\n"
-    "  --timeline F.json Chrome trace events of the first million stages, for ui.perfetto.dev\n"
-    "  --json            one JSON object on standard output, nothing else\n"
-    "  --quiet           no progress bar\n"
-    "  --print-config    the settings in force, with where each comes from; runs nothing\n"
-    "\n"
-    "Ctrl-C keeps what was done: requests in flight count as failed, exit status 130.\n"
-    "\n"
-    "Examples:\n"
-    "  distmind-sim run experiments/quickstart.ini\n"
-    "  distmind-sim run experiments/quickstart.ini --system distmind,ray --set models.resnet152=64 --out "
-    "/tmp/x.db\n"
-    "  distmind-sim run experiments/quickstart.ini --set output.decisions=all --out a.db && distmind-sim "
-    "explain a.db 17\n";
-
-/* --- arguments
- * ------------------------------------------------------------------------------------------------------*/
-
-/* Every option that is a setting becomes a --set, after the user's own. */
-static char **all_sets(const struct arguments *a)
-{
-  GPtrArray *sets = g_ptr_array_new();
-  for (char **set = a->sets; set && *set; set++)
-    g_ptr_array_add(sets, g_strdup(*set));
-  if (a->system)
-    g_ptr_array_add(sets, g_strdelimit(g_strconcat("experiment.systems=", a->system, NULL), ",", ';'));
-  if (a->trace) {
-    g_ptr_array_add(sets, g_strdup("workload.kind=trace"));
-    g_ptr_array_add(sets, g_strconcat("workload.trace=", a->trace, NULL));
-  }
-  if (a->seed >= 0)
-    g_ptr_array_add(sets, g_strdup_printf("experiment.seed=%" G_GINT64_FORMAT, a->seed));
-  if (a->timeline)
-    g_ptr_array_add(sets, g_strconcat("output.timeline=", a->timeline, NULL));
-  g_ptr_array_add(sets, NULL);
-  return (char **)g_ptr_array_free(sets, FALSE);
-}
-
-static void arguments_clear(struct arguments *a)
-{
-  g_free(a->system);
-  g_free(a->trace);
-  g_free(a->out);
-  g_free(a->timeline);
-  g_strfreev(a->sets);
-}
-
-static char *default_out(const char *name)
-{
-  g_mkdir("results", 0777); /* there already, or store_create says what is wrong */
-  return g_strdup_printf("results/%s.db", name);
-}
-
-/* --- one run after another
- * ------------------------------------------------------------------------------------------*/
-
-struct session {
-  GPtrArray *experiments; /* of struct experiment *, one a system */
-  GPtrArray *setups;      /* of struct setup * */
-  GPtrArray *notices;     /* texts that runs point to */
-  struct report_run *runs;
-  struct run_outputs outputs;
-};
+#include "core/world.h"
 
 static gboolean can_fall_silent(const struct experiment *e)
 {
@@ -110,160 +12,32 @@ static gboolean can_fall_silent(const struct experiment *e)
   return FALSE;
 }
 
-/* All systems are set up before the first one runs: what is wrong shows at once, and nothing is left behind.
- */
-static gboolean session_prepare(struct session *s, const char *path, const struct experiment *base,
-                                char **sets, GError **error)
-{
-  for (char **system = base->systems; *system; system++) {
-    struct experiment *e = experiment_load(path, *system, sets, error);
-    if (!e)
-      return FALSE;
-    g_ptr_array_add(s->experiments, e);
-    uint32_t can = WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY;
-    struct setup *setup = setup_new(e, can, can_fall_silent(e), error);
-    if (!setup)
-      return FALSE;
-    g_ptr_array_add(s->setups, setup);
-  }
-  s->runs = g_new0(struct report_run, s->setups->len);
-  return TRUE;
-}
-
-static gboolean session_run(struct session *s, guint index, GError **error)
-{
-  const struct setup *setup = s->setups->pdata[index];
-  const struct experiment *e = setup->experiment;
-  struct report_run *run = &s->runs[index];
-  run->info = (struct run_info){.experiment = e->name,
-                                .system = e->system,
-                                .backend = "sim",
-                                .text = e->text,
-                                .overrides = e->overrides,
-                                .seed = e->seed,
-                                .constants = setup->constants,
-                                .notices = setup->notices,
-                                .warmup_ns = e->warmup_ns};
-  struct store *store = s->outputs.store;
-  if (store && !store_begin_run(store, &run->info, setup->catalog, error))
-    return FALSE;
-  char *notices = NULL;
-  if (!run_system(setup, &run->info, &s->outputs, &run->figures, &notices, error))
-    return FALSE;
-  g_ptr_array_add(s->notices, notices);
-  run->info.notices = notices;
-  if (store)
-    store_notices(store, notices);
-  return !store || store_end_run(store, &run->figures, interrupted != 0, error);
-}
-
-static void session_clear(struct session *s)
-{
-  g_ptr_array_unref(s->setups);
-  g_ptr_array_unref(s->experiments);
-  g_ptr_array_unref(s->notices);
-  g_free(s->runs);
-  if (s->outputs.store)
-    store_abandon(s->outputs.store);
-  if (s->outputs.timeline)
-    timeline_abandon(s->outputs.timeline);
-}
-
-static gboolean outputs_open(struct session *s, const struct experiment *base, const char *out,
-                             gboolean force, GError **error)
-{
-  s->outputs.store = store_create(out, force, error);
-  if (!s->outputs.store)
-    return FALSE;
-  if (base->timeline)
-    s->outputs.timeline =
-        timeline_create(base->timeline, base->timeline_from_ns, base->timeline_to_ns, error);
-  return !base->timeline || s->outputs.timeline;
-}
-
-static gboolean outputs_close(struct session *s, GError **error)
-{
-  struct timeline *timeline = g_steal_pointer(&s->outputs.timeline);
-  if (timeline && !timeline_finish(timeline, error))
-    return FALSE;
-  return store_finish(g_steal_pointer(&s->outputs.store), error);
-}
-
-static void show(const struct session *s, guint count, const char *out, const struct arguments *a)
-{
-  if (a->json) {
-    g_autofree char *json = report_json(s->runs, count);
-    fputs(json, stdout);
-    return;
-  }
-  report_table(stdout, s->runs, count, isatty(STDOUT_FILENO));
-  printf("\nresults: %s\n", out);
-}
-
-static gboolean run_all(struct session *s, const struct arguments *a, const char *path, char **sets,
-                        GError **error)
-{
-  g_autoptr(Experiment) base = experiment_load(path, "", sets, error);
-  if (!base || !session_prepare(s, path, base, sets, error))
-    return FALSE;
-  g_autofree char *out = a->out ? g_strdup(a->out) : default_out(base->name);
-  if (!outputs_open(s, base, out, a->force, error))
-    return FALSE;
-  guint done = 0;
-  while (done < s->setups->len && !interrupted) {
-    if (!session_run(s, done, error))
-      return FALSE;
-    done++;
-  }
-  if (!outputs_close(s, error))
-    return FALSE;
-  show(s, done, out, a);
-  if (interrupted) {
-    g_set_error(error, DM_ERROR, DM_ERROR_INTERRUPTED, "interrupted: %s holds what was done", out);
-    return FALSE;
-  }
-  return TRUE;
-}
-
-static gboolean print_config(const char *path, char **sets, GError **error)
-{
-  g_autofree char *text = experiment_print_config(path, "", sets, error);
-  if (text)
-    fputs(text, stdout);
-  return text != NULL;
-}
+static const struct backend sim = {
+    .name = "sim",
+    .capabilities = WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY,
+    .needs_heartbeats = can_fall_silent,
+    .run = run_system,
+};
 
 static gboolean run_command(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.seed = -1};
-  const GOptionEntry entries[] = {
-      {"system", 0, 0, G_OPTION_ARG_FILENAME, &a.system, NULL, NULL},
-      {"set", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &a.sets, NULL, NULL},
-      {"trace", 0, 0, G_OPTION_ARG_FILENAME, &a.trace, NULL, NULL},
-      {"out", 0, 0, G_OPTION_ARG_FILENAME, &a.out, NULL, NULL},
-      {"timeline", 0, 0, G_OPTION_ARG_FILENAME, &a.timeline, NULL, NULL},
-      {"seed", 0, 0, G_OPTION_ARG_INT64, &a.seed, NULL, NULL},
-      {"force", 0, 0, G_OPTION_ARG_NONE, &a.force, NULL, NULL},
-      {"json", 0, 0, G_OPTION_ARG_NONE, &a.json, NULL, NULL},
-      {"quiet", 0, 0, G_OPTION_ARG_NONE, &a.quiet, NULL, NULL},
-      {"print-config", 0, 0, G_OPTION_ARG_NONE, &a.print_config, NULL, NULL},
-      {NULL, 0, 0, 0, NULL, NULL, NULL},
-  };
-  g_auto(GStrv) files = command_options(argc, argv, entries, error);
-  gboolean good = files && command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini", error);
-  if (good) {
-    g_auto(GStrv) sets = all_sets(&a);
-    struct session s = {.experiments = g_ptr_array_new_with_free_func((GDestroyNotify)experiment_free),
-                        .setups = g_ptr_array_new_with_free_func((GDestroyNotify)setup_free),
-                        .notices = g_ptr_array_new_with_free_func(g_free),
-                        .outputs = {.quiet = a.quiet || a.json, .interrupted = &interrupted}};
-    signal(SIGINT, on_interrupt);
-    good = a.print_config ? print_config(files[0], sets, error) : run_all(&s, &a, files[0], sets, error);
-    session_clear(&s);
-  }
-  arguments_clear(&a);
-  return good;
+  return backend_run_command(&sim, argc, argv, error);
 }
+
+static const char help[] =
+    "run EXPERIMENT.ini [--system A,B] [--set SECTION.KEY=VALUE]... [--trace FILE] [--seed N]\n"
+    "           [--out FILE.db] [--force] [--timeline FILE.json] [--json] [--quiet] [--print-config]\n"
+    "\n"
+    "Runs the experiment under each of its systems, in virtual time, and prints the comparison table. Every\n"
+    "request, the usage series and the figures go into a result database (report, plot and explain read "
+    "it).\n"
+    "\n" RUN_OPTIONS_HELP "\n"
+    "Examples:\n"
+    "  distmind-sim run experiments/quickstart.ini\n"
+    "  distmind-sim run experiments/quickstart.ini --system distmind,ray --set models.resnet152=64 --out "
+    "/tmp/x.db\n"
+    "  distmind-sim run experiments/quickstart.ini --set output.decisions=all --out a.db && distmind-sim "
+    "explain a.db 17\n";
 
 const struct command command_run = {
     .name = "run",

@@ -4,11 +4,16 @@
 #include <time.h>
 
 #include "backend_sim/sim.h"
+#include "core/error.h"
 #include "harness/metrics.h"
+#include "harness/progress.h"
 #include "harness/workload.h"
 
 /* Points of the usage series, where the length of the run is known; else one a second. */
 #define USAGE_POINTS 1000
+
+/* Half of what 64 bits hold: no sum of a time up to now and one of an input passes their end. */
+#define RUN_MAX_NS (4000000000 * NS_PER_S)
 
 struct run {
   const struct setup *setup;
@@ -20,12 +25,9 @@ struct run {
   int64_t warmup, end; /* end: of the window, TIME_NEVER while it is not known */
   int64_t sample, next_sample;
   uint32_t next_event, servers, memory_servers; /* servers: that there are by now */
-  struct sim_usage at_warmup, at_end, at_sample;
+  struct usage at_warmup, at_end, at_sample;
   int64_t sampled_at;
   uint64_t completed, rejected, failed; /* at the last sample */
-  double gpu_ns;                        /* GPU time there was in the window */
-  uint32_t gpus;
-  int64_t gpus_since;
 };
 
 /* --- listeners
@@ -54,22 +56,63 @@ static void on_finished(void *context)
   sim_stop(((struct run *)context)->sim);
 }
 
+/* --- the client: the workload, watched for the last arrival, which is the end of the window where nobody
+ * knew it beforehand
+ * --------------------------------------------------------------------------------------*/
+
+static void learn_end(struct run *run)
+{
+  int64_t span = workload_span_ns(run->workload);
+  if (run->end != TIME_NEVER || span < 0)
+    return;
+  run->end = MAX(run->warmup, span);
+  metrics_end(run->metrics, run->end);
+  if (sim_now(run->sim) >= run->end)
+    sim_usage(run->sim, &run->at_end);
+  sim_stop(run->sim); /* it has to stop at the end from now on */
+}
+
+static void client_start(void *actor)
+{
+  struct run *run = actor;
+  workload_actor.start(run->workload);
+  learn_end(run);
+}
+
+static void client_message(void *actor, actor_id from, const struct message *message)
+{
+  workload_actor.message(((struct run *)actor)->workload, from, message);
+}
+
+static void client_timer(void *actor, uint64_t tag)
+{
+  struct run *run = actor;
+  workload_actor.timer(run->workload, tag);
+  learn_end(run);
+}
+
+static void client_completion(void *actor, const struct completion *completion)
+{
+  workload_actor.completion(((struct run *)actor)->workload, completion);
+}
+
+static void client_peer_lost(void *actor, actor_id peer)
+{
+  workload_actor.peer_lost(((struct run *)actor)->workload, peer);
+}
+
+static const struct actor_ops client = {.start = client_start,
+                                        .message = client_message,
+                                        .timer = client_timer,
+                                        .completion = client_completion,
+                                        .peer_lost = client_peer_lost};
+
 /* --- meters
  * ---------------------------------------------------------------------------------------------------------*/
 
-/* Books the GPU time up to now, inside the window; gpus: from now on. */
-static void count_gpus(struct run *run, uint32_t gpus)
-{
-  int64_t from = MAX(run->gpus_since, run->warmup), to = MIN(sim_now(run->sim), run->end);
-  if (to > from)
-    run->gpu_ns += (double)(to - from) * run->gpus;
-  run->gpus = gpus;
-  run->gpus_since = sim_now(run->sim);
-}
-
 static void take_sample(struct run *run)
 {
-  struct sim_usage now, *last = &run->at_sample;
+  struct usage now, *last = &run->at_sample;
   int64_t time = sim_now(run->sim);
   double span = (double)(time - run->sampled_at);
   if (span <= 0)
@@ -77,17 +120,11 @@ static void take_sample(struct run *run)
   uint64_t completed, rejected, failed;
   sim_usage(run->sim, &now);
   metrics_counts(run->metrics, &completed, &rejected, &failed);
-  struct usage_row row = {.time_ns = time,
-                          .gpus_inference = (now.gpu_inference_ns - last->gpu_inference_ns) / span,
-                          .gpus_training = (now.gpu_training_ns - last->gpu_training_ns) / span,
-                          .gpus_held = (now.gpu_held_ns - last->gpu_held_ns) / span,
-                          .net_bytes_s = (double)(now.net_bytes - last->net_bytes) * 1e9 / span,
-                          .pcie_bytes_s = (double)(now.pcie_bytes - last->pcie_bytes) * 1e9 / span,
-                          .queue = now.queue,
-                          .training_steps = now.training_steps - last->training_steps,
-                          .completed = completed - run->completed,
-                          .rejected = rejected - run->rejected,
-                          .failed = failed - run->failed};
+  struct usage_row row;
+  usage_interval(last, &now, time, span, &row);
+  row.completed = completed - run->completed;
+  row.rejected = rejected - run->rejected;
+  row.failed = failed - run->failed;
   store_usage(run->outputs->store, &row);
   *last = now;
   run->sampled_at = time;
@@ -99,20 +136,13 @@ static void take_sample(struct run *run)
 /* --- events of the experiment
  * ---------------------------------------------------------------------------------------*/
 
-static uint32_t server_gpus(const struct run *run, uint32_t index)
-{
-  return run->setup->servers[index].gpus;
-}
-
 static void add_servers(struct run *run, const struct experiment_event *event)
 {
   for (uint32_t i = 0; i < event->number; i++)
-    if (event->member == MEMBER_MEMORY_SERVER) {
+    if (event->member == MEMBER_MEMORY_SERVER)
       sim_add_memory_server(run->sim, run->memory_servers++);
-    } else {
-      count_gpus(run, run->gpus + server_gpus(run, run->servers));
+    else
       sim_add_gpu_server(run->sim, run->servers++);
-    }
 }
 
 static void lose_server(struct run *run, const struct experiment_event *event)
@@ -120,8 +150,6 @@ static void lose_server(struct run *run, const struct experiment_event *event)
   gboolean memory = event->member == MEMBER_MEMORY_SERVER;
   if (event->number >= (memory ? run->memory_servers : run->servers))
     return; /* checked when the experiment was read; one that was not added yet cannot be lost */
-  if (!memory)
-    count_gpus(run, run->gpus - MIN(run->gpus, server_gpus(run, event->number)));
   if (event->kind == EVENT_REMOVE)
     sim_remove(run->sim, memory ? ACTOR_MEMORY_SERVER : ACTOR_GPU_SERVER, event->number);
   else if (memory)
@@ -161,16 +189,6 @@ static int64_t next_stop(const struct run *run)
   return stop;
 }
 
-/* The end of the window was passed without being known beforehand: the last arrival. */
-static void learn_end(struct run *run)
-{
-  if (run->end != TIME_NEVER || workload_span_ns(run->workload) < 0)
-    return;
-  run->end = MAX(run->warmup, workload_span_ns(run->workload));
-  sim_usage(run->sim, &run->at_end);
-  metrics_end(run->metrics, run->end);
-}
-
 static void at_stop(struct run *run)
 {
   int64_t now = sim_now(run->sim);
@@ -189,52 +207,42 @@ static void at_stop(struct run *run)
   }
 }
 
-/* Nothing more will come of the run: requests are answered, jobs are done. */
-static gboolean is_over(const struct run *run)
+/* Jobs are done, or no GPU is left for them and none will come. */
+static gboolean jobs_are_over(const struct run *run)
 {
-  return workload_error(run->workload) ||
-         (workload_finished(run->workload) && controller_jobs_left(sim_controller(run->sim)) == 0 &&
-          controller_jobs_seen(sim_controller(run->sim)) == workload_jobs(run->workload) &&
-          (run->end == TIME_NEVER || sim_now(run->sim) >= run->end));
+  const struct controller *controller = sim_controller(run->sim);
+  if (controller_jobs_seen(controller) < workload_jobs(run->workload))
+    return FALSE;
+  gboolean hope = sim_gpu_servers(run->sim) > 0;
+  for (uint32_t i = run->next_event; i < run->experiment->events && !hope; i++)
+    hope =
+        run->experiment->event[i].kind == EVENT_ADD && run->experiment->event[i].member == MEMBER_GPU_SERVER;
+  return controller_jobs_left(controller) == 0 || !hope;
 }
 
-static gboolean simulate(struct run *run, struct progress *progress)
+/* Nothing more will come of the run. */
+static gboolean is_over(const struct run *run)
+{
+  return workload_error(run->workload) || (workload_finished(run->workload) && jobs_are_over(run) &&
+                                           (run->end == TIME_NEVER || sim_now(run->sim) >= run->end));
+}
+
+/* FALSE: interrupted, or *error is set. */
+static gboolean simulate(struct run *run, struct progress *progress, GError **error)
 {
   while (!is_over(run)) {
     if (*run->outputs->interrupted)
       return FALSE;
-    gboolean whole = sim_run(run->sim, next_stop(run));
-    learn_end(run);
-    if (whole)
-      at_stop(run);
+    if (sim_now(run->sim) > RUN_MAX_NS) {
+      g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "system %s: there is more work than can be done in %g s",
+                  run->experiment->system, (double)RUN_MAX_NS / NS_PER_S);
+      return FALSE;
+    }
+    sim_run(run->sim, next_stop(run));
+    at_stop(run);
     progress_update(progress, sim_now(run->sim), workload_ended(run->workload));
   }
   return TRUE;
-}
-
-static void fill_figures(struct run *run, struct figures *f)
-{
-  struct sim_usage now;
-  sim_usage(run->sim, &now);
-  count_gpus(run, run->gpus);
-  const struct sim_usage *a = &run->at_warmup, *b = &run->at_end;
-  double gpu_ns = run->gpu_ns > 0 ? run->gpu_ns : 1;
-  f->gpu_utilization = (b->gpu_any_ns - a->gpu_any_ns) / gpu_ns;
-  f->gpu_inference = (b->gpu_inference_ns - a->gpu_inference_ns) / gpu_ns;
-  f->gpu_training = (b->gpu_training_ns - a->gpu_training_ns) / gpu_ns;
-  f->gpu_held = (b->gpu_held_ns - a->gpu_held_ns) / gpu_ns;
-  f->loads_host = now.loads[SOURCE_HOST] - a->loads[SOURCE_HOST];
-  f->loads_ssd = now.loads[SOURCE_SSD] - a->loads[SOURCE_SSD];
-  f->loads_remote = now.loads[SOURCE_REMOTE] - a->loads[SOURCE_REMOTE];
-  f->loads_process_start = now.process_starts - a->process_starts;
-  f->net_bytes = now.net_bytes - a->net_bytes;
-  f->pcie_bytes = now.pcie_bytes - a->pcie_bytes;
-  f->evictions = now.evictions - a->evictions;
-  f->host_memory_bytes = now.host_bytes;
-  f->memory_pool_bytes = now.pool_bytes;
-  f->training_steps = now.training_steps - a->training_steps;
-  f->training_jobs = now.jobs_done;
-  f->events = sim_events(run->sim);
 }
 
 static double wall_seconds(void)
@@ -249,6 +257,10 @@ static char *all_notices(const struct run *run)
   g_autoptr(GPtrArray) lines = workload_notices(run->workload);
   if (*run->setup->notices)
     g_ptr_array_insert(lines, 0, g_strdup(run->setup->notices));
+  uint64_t left = controller_jobs_left(sim_controller(run->sim));
+  if (left > 0)
+    g_ptr_array_add(lines, g_strdup_printf("%" G_GUINT64_FORMAT " training jobs were not finished%s", left,
+                                           sim_gpu_servers(run->sim) > 0 ? "" : ": no GPU server was left"));
   g_ptr_array_add(lines, NULL);
   return g_strjoinv("\n", (char **)lines->pdata);
 }
@@ -264,14 +276,13 @@ static void run_init(struct run *run)
   run->next_sample = run->sample;
   run->servers = config->servers_at_start;
   run->memory_servers = config->memory_servers_at_start;
-  for (uint32_t s = 0; s < run->servers; s++)
-    run->gpus += config->server[s].gpus;
   workload_on_finished(run->workload, on_finished, run);
 }
 
 static gboolean finish(struct run *run, gboolean whole, struct figures *figures, char **notices,
                        GError **error)
 {
+  struct usage now;
   if (workload_error(run->workload)) {
     g_propagate_error(error, g_error_copy(workload_error(run->workload)));
     return FALSE;
@@ -287,7 +298,8 @@ static gboolean finish(struct run *run, gboolean whole, struct figures *figures,
   if (run->outputs->store && run->experiment->usage)
     take_sample(run);
   metrics_figures(run->metrics, figures);
-  fill_figures(run, figures);
+  sim_usage(run->sim, &now);
+  usage_figures(&run->at_warmup, &run->at_end, &now, figures);
   *notices = all_notices(run);
   return TRUE;
 }
@@ -306,7 +318,7 @@ gboolean run_system(const struct setup *setup, const struct run_info *info, cons
   gboolean good = run.workload != NULL;
   if (good) {
     run_init(&run);
-    sim_set_client(run.sim, &workload_actor, run.workload);
+    sim_set_client(run.sim, &client, &run);
     if (outputs->timeline)
       timeline_begin_run(outputs->timeline, info->system, setup->catalog, setup->config.gpus);
     struct progress *progress =
@@ -314,9 +326,12 @@ gboolean run_system(const struct setup *setup, const struct run_info *info, cons
     if (run.warmup == 0)
       sim_usage(run.sim, &run.at_warmup);
     sim_start(run.sim);
-    gboolean whole = simulate(&run, progress);
+    g_autoptr(GError) failure = NULL;
+    gboolean whole = simulate(&run, progress, &failure);
     progress_free(progress);
-    good = finish(&run, whole, figures, notices, error);
+    good = !failure && finish(&run, whole, figures, notices, error);
+    if (failure)
+      g_propagate_error(error, g_steal_pointer(&failure));
     figures->wall_s = wall_seconds() - began;
   }
   metrics_free(run.metrics);

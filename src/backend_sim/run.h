@@ -2,21 +2,7 @@
 #ifndef DM_RUN_H
 #define DM_RUN_H
 
-#include <signal.h>
-#include "harness/experiment.h"
-#include "harness/progress.h"
-#include "harness/results.h"
-#include "harness/setup.h"
-#include "harness/store.h"
-#include "harness/timeline.h"
-
-struct run_outputs {
-  struct store *store;                /* NULL = nothing is stored */
-  struct timeline *timeline;          /* or NULL */
-  gboolean quiet;                     /* no progress bar */
-  volatile sig_atomic_t *interrupted; /* set by Ctrl-C */
-  int64_t clock_offset_ns;            /* see sim.h */
-};
+#include "harness/backend.h"
 
 /* Runs it to its end, or until interrupted. *notices receives lines for the user (free with g_free). FALSE +
  * error: bad input met on the way (a trace's malformed row), or the store failed. */

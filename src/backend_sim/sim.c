@@ -88,15 +88,16 @@ static void gpus_init(struct sim *sim, uint32_t server)
   }
 }
 
-static void server_birth(struct sim *sim, uint32_t index)
+void sim_server_birth(struct sim *sim, uint32_t index)
 {
   struct port *port = &sim->server[index];
   port->actor = gpu_server_new(sim->config, index, &port->world);
   port->ops = &gpu_server_actor;
+  port->born = sim->now;
   port->up = TRUE;
 }
 
-static void memory_birth(struct sim *sim, uint32_t index)
+void sim_memory_birth(struct sim *sim, uint32_t index)
 {
   struct port *port = &sim->memory[index];
   port->actor = memory_server_new(sim->config, index, &port->world);
@@ -119,13 +120,14 @@ static void actors_init(struct sim *sim)
   }
   for (uint32_t i = 0; i < config->memory_servers; i++)
     port_init(sim, &sim->memory[i], ACTOR(ACTOR_MEMORY_SERVER, i));
+  sim_mail_init(sim);
   links_init(sim);
   for (uint32_t s = 0; s < config->servers; s++)
     gpus_init(sim, s);
   for (uint32_t s = 0; s < config->servers_at_start; s++)
-    server_birth(sim, s);
+    sim_server_birth(sim, s);
   for (uint32_t i = 0; i < config->memory_servers_at_start; i++)
-    memory_birth(sim, i);
+    sim_memory_birth(sim, i);
 }
 
 struct sim *sim_new(const struct config *config, const struct sim_options *options)
@@ -136,9 +138,6 @@ struct sim *sim_new(const struct config *config, const struct sim_options *optio
   sim->queue = event_queue_new();
   sim->net = stream_net_new(sim->queue, EV_STREAM, on_milestone, sim);
   sim->nic = sim->memory_nic = sim->pcie = -1;
-  sim->hop = ns_round(config->hardware[0].control_ns);
-  sim->mail_room = 1024;
-  sim->mail = g_new(struct mail, sim->mail_room);
   sim->server = g_new0(struct port, config->servers);
   sim->memory = g_new0(struct port, MAX(1, config->memory_servers));
   sim->dead_memory = g_new0(gboolean, MAX(1, config->memory_servers));
@@ -173,7 +172,7 @@ void sim_free(struct sim *sim)
   g_ptr_array_unref(sim->fetches);
   stream_net_free(sim->net);
   event_queue_free(sim->queue);
-  g_free(sim->mail);
+  sim_mail_clear(sim);
   g_free(sim->server);
   g_free(sim->memory);
   g_free(sim->dead_memory);
@@ -256,12 +255,13 @@ void sim_emit(struct port *port, struct record record)
 
 static void deliver(struct sim *sim)
 {
-  struct mail mail = sim->mail[sim->mail_first];
-  sim->mail_first = (sim->mail_first + 1) & (sim->mail_room - 1);
-  sim->mail_count--;
+  struct mail mail = sim_mail_take(sim);
   struct port *port = sim_port(sim, mail.to);
-  if (port->up)
-    port->ops->message(port->actor, mail.from, &mail.message);
+  if (!port->up)
+    return;
+  port->ops->message(port->actor, mail.from, &mail.message);
+  if (mail.message.type == MESSAGE_LEAVE && ACTOR_KIND(mail.to) == ACTOR_GPU_SERVER)
+    sim_server_end(sim, port);
 }
 
 static void fire_timer(struct sim *sim, uint32_t index)
@@ -310,14 +310,13 @@ static void handle_event(struct sim *sim)
 }
 
 /* TRUE: the next thing to happen is mail. Equal times go by insertion, across queue and mail. */
-static gboolean mail_is_next(const struct sim *sim, int64_t *time)
+static gboolean mail_is_next(struct sim *sim, int64_t *time)
 {
   int64_t event = event_queue_next(sim->queue);
+  const struct mail *mail = sim_mail_first(sim);
   *time = event;
-  if (sim->mail_count == 0)
-    return FALSE;
-  const struct mail *mail = &sim->mail[sim->mail_first];
-  if (mail->time > event || (mail->time == event && mail->sequence > event_queue_next_sequence(sim->queue)))
+  if (!mail || mail->time > event ||
+      (mail->time == event && mail->sequence > event_queue_next_sequence(sim->queue)))
     return FALSE;
   *time = mail->time;
   return TRUE;
@@ -364,128 +363,4 @@ uint64_t sim_events(const struct sim *sim)
 const struct controller *sim_controller(const struct sim *sim)
 {
   return sim->control;
-}
-
-/* --- changes from outside
- * -------------------------------------------------------------------------------------------*/
-
-void sim_fail_gpu_server(struct sim *sim, uint32_t index)
-{
-  struct port *port = &sim->server[index];
-  if (!port->up)
-    return;
-  gpu_server_usage(port->actor, &port->at_failure);
-  port->failed = TRUE;
-  port->up = FALSE;
-  for (uint32_t g = 0; g < sim->config->server[index].gpus; g++)
-    sim_gpu_failed(sim, sim_gpu_of(port, g));
-  sim_fetch_port_failed(sim, port);
-}
-
-void sim_fail_memory_server(struct sim *sim, uint32_t index)
-{
-  struct port *port = &sim->memory[index];
-  port->up = FALSE;
-  sim->dead_memory[index] = TRUE;
-  sim_fetch_server_failed(sim, index);
-  sim_fetch_port_failed(sim, port);
-}
-
-void sim_add_gpu_server(struct sim *sim, uint32_t index)
-{
-  server_birth(sim, index);
-  sim->server[index].ops->start(sim->server[index].actor);
-}
-
-void sim_add_memory_server(struct sim *sim, uint32_t index)
-{
-  memory_birth(sim, index);
-  sim->memory[index].ops->start(sim->memory[index].actor);
-}
-
-static void tell(struct sim *sim, actor_id to, const struct message *m)
-{
-  sim_world_ops.send(&sim->client.world, to, m);
-}
-
-void sim_remove(struct sim *sim, enum actor_kind kind, uint32_t index)
-{
-  struct message m = {.type = MESSAGE_REMOVE, .remove = {.kind = kind, .index = index}};
-  tell(sim, ACTOR(ACTOR_CONTROLLER, 0), &m);
-}
-
-void sim_set_nic(struct sim *sim, double bytes_s)
-{
-  sim->nic = bytes_s;
-  for (uint32_t s = 0; s < sim->config->servers; s++)
-    stream_net_set_capacity(sim->net, sim->server[s].network, bytes_s, sim->now);
-}
-
-void sim_set_memory_nic(struct sim *sim, double bytes_s)
-{
-  sim->memory_nic = bytes_s;
-  for (uint32_t i = 0; i < sim->config->memory_servers; i++) {
-    stream_net_set_capacity(sim->net, sim->memory[i].network, bytes_s, sim->now);
-    stream_net_set_capacity(sim->net, sim->memory[i].ingress, bytes_s, sim->now);
-  }
-}
-
-void sim_set_pcie(struct sim *sim, double bytes_s)
-{
-  sim->pcie = bytes_s;
-  for (uint32_t g = 0; g < sim->config->gpus; g++) {
-    struct engine *engines[2] = {&sim->gpu[g].down, &sim->gpu[g].up};
-    for (int i = 0; i < 2; i++) {
-      stream_net_set_capacity(sim->net, engines[i]->link, bytes_s, sim->now);
-      stream_net_set_capacity(sim->net, engines[i]->uplink, bytes_s, sim->now);
-    }
-  }
-}
-
-void sim_set_host_cache(struct sim *sim, uint64_t bytes)
-{
-  struct message m = {.type = MESSAGE_CACHE_SIZE, .cache_size = {.bytes = bytes}};
-  for (uint32_t s = 0; s < sim->config->servers; s++)
-    tell(sim, ACTOR(ACTOR_GPU_SERVER, s), &m);
-}
-
-/* --- what is seen from outside
- * --------------------------------------------------------------------------------------*/
-
-static void add_server_usage(struct sim *sim, uint32_t server, struct sim_usage *usage)
-{
-  struct gpu_server_usage one;
-  if (!sim->server[server].actor)
-    return;
-  if (sim->server[server].failed)
-    one = sim->server[server].at_failure;
-  else
-    gpu_server_usage(sim->server[server].actor, &one);
-  for (int i = 0; i < LOAD_SOURCES; i++)
-    usage->loads[i] += one.loads[i];
-  usage->process_starts += one.process_starts;
-  usage->evictions += one.evictions;
-  usage->training_steps += one.training_steps;
-  usage->gpu_held_ns += one.held_ns;
-  usage->host_bytes += one.host_bytes;
-}
-
-void sim_usage(struct sim *sim, struct sim_usage *usage)
-{
-  *usage = (struct sim_usage){.net_bytes = sim->net_bytes,
-                              .pcie_bytes = sim->pcie_bytes,
-                              .queue = controller_queue(sim->control),
-                              .jobs_done = controller_jobs_done(sim->control)};
-  for (uint32_t g = 0; g < sim->config->gpus; g++) {
-    struct sim_gpu *gpu = &sim->gpu[g];
-    sim_gpu_account(gpu, (double)sim->now);
-    usage->gpu_inference_ns += gpu->inference_ns;
-    usage->gpu_training_ns += gpu->training_ns;
-    usage->gpu_any_ns += gpu->any_ns;
-  }
-  for (uint32_t s = 0; s < sim->config->servers; s++)
-    add_server_usage(sim, s, usage);
-  for (uint32_t i = 0; i < sim->config->memory_servers; i++)
-    if (sim->memory[i].actor)
-      usage->pool_bytes += memory_server_peak(sim->memory[i].actor);
 }

@@ -11,6 +11,7 @@
 #include "core/gpu_server.h"
 #include "core/memory_server.h"
 #include "core/world.h"
+#include "harness/usage.h"
 
 struct sim;
 
@@ -66,19 +67,12 @@ void sim_remove(struct sim *sim, enum actor_kind kind, uint32_t index); /* asks 
 void sim_set_nic(struct sim *sim, double bytes_s);                      /* every GPU server's ingress */
 void sim_set_memory_nic(struct sim *sim, double bytes_s);               /* every memory server's egress */
 void sim_set_pcie(struct sim *sim, double bytes_s);
-void sim_set_host_cache(struct sim *sim, uint64_t bytes);
+void sim_set_host_cache(struct sim *sim, uint64_t bytes); /* of servers added later too */
 
 /* --- what is seen from outside --- */
-struct sim_usage {
-  double gpu_inference_ns, gpu_training_ns, gpu_any_ns; /* sums over the GPUs of time computing */
-  double gpu_held_ns;                                   /* … with a request, computing or waiting */
-  uint64_t net_bytes;                                   /* that crossed the network */
-  uint64_t pcie_bytes;                                  /* that crossed PCIe, both ways */
-  uint64_t loads[LOAD_SOURCES], process_starts, evictions, training_steps;
-  uint64_t queue, jobs_done;
-  uint64_t host_bytes, pool_bytes; /* provisioned at the GPU servers; held by the memory pool at most */
-};
-void sim_usage(struct sim *sim, struct sim_usage *usage);
+void sim_usage(const struct sim *sim, struct usage *usage);
+/* GPU servers that are there: added, and neither failed nor gone. */
+uint32_t sim_gpu_servers(const struct sim *sim);
 const struct controller *sim_controller(const struct sim *sim);
 
 #endif

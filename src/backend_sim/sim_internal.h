@@ -32,20 +32,31 @@ struct port {
   const struct actor_ops *ops;
   void *actor;
   gboolean up;
-  struct gpu_server_usage at_failure; /* of a GPU server that failed */
-  gboolean failed;
+  int64_t born, ended;            /* of a server; ended: while it is not up */
+  struct gpu_server_usage at_end; /* of a GPU server that failed or left */
   uint32_t first_gpu;
+  uint32_t mail_lane;   /* of its hops */
   link_id network, ssd; /* ingress of a GPU server, egress of a memory server */
   link_id ingress;      /* of a memory server, for moving shards */
 };
 
-/* Messages: every hop takes the same time, so they are delivered in the order sent: a ring, not the heap. */
+/* A message under way. */
 struct mail {
   int64_t time;
   uint64_t sequence;
   actor_id from, to;
   struct message message;
 };
+
+/* Those whose hop takes the same time, in the order sent: a ring. */
+struct mail_lane {
+  int64_t hop;
+  struct mail *mail;
+  uint32_t room, first, count;
+};
+
+#define MAIL_LANES_MAX                                                                                       \
+  (CATALOG_HW_MAX + 1) /* a hop takes the control latency of a GPU server's kind, or a memory server's */
 
 struct sim_timer {
   struct port *port;
@@ -151,8 +162,8 @@ struct sim {
   uint64_t handled;
   gboolean stopped;
 
-  struct mail *mail;
-  uint32_t mail_room, mail_first, mail_count;
+  struct mail_lane mail_lane[MAIL_LANES_MAX];
+  uint32_t mail_lanes, mail_next; /* next: whose first is the earliest, as last looked up */
 
   struct port client, controller;
   struct port *server; /* [servers] */
@@ -161,7 +172,8 @@ struct sim {
   struct controller *control;
   gboolean *dead_memory;
   double nic, memory_nic, pcie; /* set by events; < 0: the hardware's */
-  int64_t hop;
+  uint64_t host_cache;          /* set by an event */
+  gboolean host_cache_set;
   link_id spine;
   gboolean has_spine;
 
@@ -199,11 +211,26 @@ struct sim_fetch *sim_fetch_by_id(struct sim *sim, op_id op);
 struct sim_copy *sim_copy_by_id(struct sim *sim, op_id op);
 struct sim_compute *sim_compute_by_id(struct sim *sim, op_id op);
 
+/* sim_mail.c */
+void sim_mail_init(struct sim *sim);
+void sim_mail_clear(struct sim *sim);
+void sim_mail_send(struct port *from, actor_id to, const struct message *message);
+/* The next to be delivered, NULL if none is under way; it is the one that sim_mail_take then takes. */
+const struct mail *sim_mail_first(struct sim *sim);
+struct mail sim_mail_take(struct sim *sim);
+
+/* sim_outside.c */
+/* Nothing of the GPU server goes on. */
+void sim_server_end(struct sim *sim, struct port *port);
+
 /* sim.c */
 void sim_complete(struct port *port, op_id op, const struct completion *completion);
 struct port *sim_port(struct sim *sim, actor_id id);
 void sim_emit(struct port *port, struct record record);
 struct sim_gpu *sim_gpu_of(struct port *port, uint32_t local);
+/* The actor comes to be; the caller starts it. */
+void sim_server_birth(struct sim *sim, uint32_t index);
+void sim_memory_birth(struct sim *sim, uint32_t index);
 event_id sim_at(struct sim *sim, double exact_ns, enum sim_event event, uint64_t payload);
 
 /* sim_fetch.c */

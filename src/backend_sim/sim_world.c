@@ -48,29 +48,9 @@ static void world_timer_cancel(struct world *world, timer_id id)
   sim->free_timer = index;
 }
 
-static void mail_grow(struct sim *sim)
-{
-  struct mail *mail = g_new(struct mail, sim->mail_room * 2);
-  for (uint32_t i = 0; i < sim->mail_count; i++)
-    mail[i] = sim->mail[(sim->mail_first + i) & (sim->mail_room - 1)];
-  g_free(sim->mail);
-  sim->mail = mail;
-  sim->mail_first = 0;
-  sim->mail_room *= 2;
-}
-
 static void world_send_sim(struct world *world, actor_id to, const struct message *message)
 {
-  struct port *port = port_of(world);
-  struct sim *sim = port->sim;
-  if (sim->mail_count == sim->mail_room)
-    mail_grow(sim);
-  sim->mail[(sim->mail_first + sim->mail_count++) & (sim->mail_room - 1)] =
-      (struct mail){.time = sim->now + sim->hop,
-                    .sequence = event_queue_sequence(sim->queue),
-                    .from = port->id,
-                    .to = to,
-                    .message = *message};
+  sim_mail_send(port_of(world), to, message);
 }
 
 static const struct sim_watch *watch_of(const struct port *port)

@@ -24,8 +24,11 @@ static void gpus_init(struct cluster_view *view)
   for (uint32_t s = 0; s < config->servers; s++)
     for (uint32_t g = 0; g < config->server[s].gpus; g++) {
       uint32_t gpu = config->server[s].first_gpu + g;
-      view->gpu[gpu] =
-          (struct gpu_view){.server = s, .hw = config->server[s].hw, .first = NO_INDEX, .last = NO_INDEX};
+      view->gpu[gpu] = (struct gpu_view){.server = s,
+                                         .hw = config->server[s].hw,
+                                         .first = NO_INDEX,
+                                         .last = NO_INDEX,
+                                         .last_dispatch = INT64_MIN};
       view->free_at[gpu] = TIME_NEVER;
       if (config->system->residence != RESIDENCE_EVERYWHERE)
         view->gpu[gpu].shadow = shadow_new(view, gpu);
@@ -48,10 +51,11 @@ struct cluster_view *cluster_view_new(const struct config *config)
   view->cached = g_new0(uint64_t, (size_t)models * view->server_words);
   view->coming = g_new0(uint64_t, (size_t)models * view->server_words);
   view->speed = g_new(double, config->hardware_count);
-  for (uint32_t hw = 0; hw < config->hardware_count; hw++)
-    view->speed[hw] = hardware_speedup(&config->hardware[hw], config_concurrency(config, hw));
-  view->concurrency = config_concurrency(config, 0);
-  view->hop_ns = ns_round(config->hardware[0].control_ns);
+  for (uint32_t hw = 0; hw < config->hardware_count; hw++) {
+    view->concurrency[hw] = config_concurrency(config, hw);
+    view->speed[hw] = hardware_speedup(&config->hardware[hw], view->concurrency[hw]);
+    view->hop_ns[hw] = ns_round(config->hardware[hw].control_ns);
+  }
   gpus_init(view);
   return view;
 }
@@ -280,7 +284,7 @@ void cluster_view_forecast(const struct cluster_view *view, uint32_t gpu, uint32
                            int64_t now, struct forecast *forecast)
 {
   double service = cluster_view_service_ns(view, gpu, model, service_ns);
-  int64_t arrives = now + view->hop_ns;
+  int64_t arrives = now + view->hop_ns[view->gpu[gpu].hw];
   int64_t start = max_i64(view->free_at[gpu], arrives);
   forecast->wait_ns = start - arrives;
   if (view->gpu[gpu].training)
@@ -313,7 +317,7 @@ int64_t cluster_view_dispatch(struct cluster_view *view, uint32_t gpu, uint32_t 
   gv->outstanding++;
   gv->last_dispatch = now;
   gv->work_ns += service_ns;
-  view->free_at[gpu] = forecast->finish_ns;
+  view->free_at[gpu] = min_i64(forecast->finish_ns, TIME_NEVER / 2); /* a queue of centuries stays one */
   if (!gv->shadow)
     return forecast->finish_ns;
   if (tier_state(gv->shadow, model) == TIER_ABSENT &&
@@ -337,7 +341,7 @@ void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, 
                        int64_t predicted, int64_t shift, int64_t now)
 {
   struct gpu_view *gv = &view->gpu[gpu];
-  int64_t ended = now - view->hop_ns;
+  int64_t ended = now - view->hop_ns[gv->hw];
   gv->outstanding--;
   gv->work_ns = gv->outstanding ? gv->work_ns - service_ns : 0;
   if (view->config->system->residence == RESIDENCE_PROCESS && tier_pins(gv->shadow, model) > 0)
@@ -349,7 +353,7 @@ void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, 
     view->free_at[gpu] = ended;
     return;
   }
-  if (view->concurrency > 1) { /* no chain to correct: what is left cannot take longer than alone */
+  if (view->concurrency[gv->hw] > 1) { /* no chain to correct: what is left cannot take longer than alone */
     view->free_at[gpu] = min_i64(view->free_at[gpu], now + ns_round(gv->work_ns / view->speed[gv->hw]));
     return;
   }
@@ -359,7 +363,7 @@ void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, 
 }
 
 void cluster_view_model_state(struct cluster_view *view, uint32_t server,
-                              const struct message_model_state *state, gboolean wanted)
+                              const struct message_model_state *state, gboolean wanted, int64_t now)
 {
   if (state->state != TIER_FILLING) /* a fetch has ended, or was in vain */
     bit_set(view->coming + (size_t)state->model * view->server_words, server, FALSE);
@@ -378,7 +382,7 @@ void cluster_view_model_state(struct cluster_view *view, uint32_t server,
     bit_set(view_holds(view, state->model), gpu, FALSE);
   } else if (state->state == TIER_READY && !held && gv->outstanding == 0 &&
              tier_reserve(gv->shadow, state->model, config_entry_bytes(view->config, gv->hw, state->model), 0,
-                          0)) {
+                          now)) {
     tier_ready(gv->shadow, state->model);
     bit_set(view_holds(view, state->model), gpu, TRUE);
   }

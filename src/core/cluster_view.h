@@ -21,15 +21,15 @@ struct shadow_owner {
 
 struct gpu_view {
   uint32_t server, hw;
-  uint32_t outstanding; /* requests sent and not yet answered */
-  double work_ns;       /* their compute time */
-  int64_t load_until;   /* forecast end of its loads */
-  int64_t last_dispatch;
-  int64_t shift;        /* sum of the corrections of free_at */
-  uint32_t first, last; /* outstanding requests in order of dispatch (tags), NO_INDEX = none */
-  gboolean training;    /* a trainer has it */
-  gboolean saving;      /* it was told to stop and has not said that it did */
-  struct tier *shadow;  /* NULL where every GPU holds every model */
+  uint32_t outstanding;  /* requests sent and not yet answered */
+  double work_ns;        /* their compute time */
+  int64_t load_until;    /* forecast end of its loads */
+  int64_t last_dispatch; /* INT64_MIN: none yet */
+  int64_t shift;         /* sum of the corrections of free_at */
+  uint32_t first, last;  /* outstanding requests in order of dispatch (tags), NO_INDEX = none */
+  gboolean training;     /* a trainer has it */
+  gboolean saving;       /* it was told to stop and has not said that it did */
+  struct tier *shadow;   /* NULL where every GPU holds every model */
   struct shadow_owner owner;
 };
 
@@ -53,10 +53,10 @@ struct cluster_view {
   uint64_t *coming;           /* [models * server_words] the server fetches it, by what was sent there */
   uint64_t *cached;           /* [models * server_words] in the host cache, as reported */
   uint32_t up_gpus;
-  uint32_t turn;        /* round robin */
-  uint32_t concurrency; /* requests that one GPU runs at once */
-  double *speed;        /* [hw] total speed at that concurrency */
-  int64_t hop_ns;       /* control latency */
+  uint32_t turn;                        /* round robin */
+  uint32_t concurrency[CATALOG_HW_MAX]; /* requests that one GPU of each kind runs at once */
+  double *speed;                        /* [hw] total speed at that concurrency */
+  int64_t hop_ns[CATALOG_HW_MAX];       /* control latency to a server of each kind */
 };
 
 /* What is weighed for one GPU. */
@@ -90,7 +90,7 @@ int64_t cluster_view_dispatch(struct cluster_view *view, uint32_t gpu, uint32_t 
 void cluster_view_done(struct cluster_view *view, uint32_t gpu, uint32_t model, double service_ns,
                        int64_t predicted, int64_t shift, int64_t now);
 void cluster_view_model_state(struct cluster_view *view, uint32_t server,
-                              const struct message_model_state *state, gboolean wanted);
+                              const struct message_model_state *state, gboolean wanted, int64_t now);
 void cluster_view_report(struct cluster_view *view, uint32_t server, const struct message_report *report);
 
 static inline gboolean bit_get(const uint64_t *words, uint32_t bit)

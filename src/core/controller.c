@@ -8,12 +8,11 @@ struct controller *controller_new(const struct config *config, struct world *wor
   c->world = world;
   c->view = cluster_view_new(config);
   c->free_slot = NO_INDEX;
-  c->central = (struct tag_list){NO_INDEX, NO_INDEX};
+  c->central = c->open = (struct tag_list){NO_INDEX, NO_INDEX};
   uint32_t models = catalog_models(config->catalog);
   c->central_model = g_new(struct tag_list, models);
   for (uint32_t m = 0; m < models; m++)
     c->central_model[m] = c->central;
-  c->late = g_queue_new();
   c->memory = g_new0(struct memory_member, MAX(1, config->memory_servers));
   c->server_plan = g_new0(uint32_t, MAX(1, config->servers));
   c->jobs = g_array_new(FALSE, TRUE, sizeof(struct job));
@@ -34,7 +33,6 @@ void controller_free(struct controller *c)
   cluster_view_free(c->view);
   g_free(c->slot);
   g_free(c->central_model);
-  g_queue_free_full(c->late, g_free);
   g_free(c->memory);
   g_free(c->server_plan);
   g_array_unref(c->jobs);
@@ -59,6 +57,8 @@ static void controller_start(void *actor)
 static void controller_model_state(struct controller *c, uint32_t server, const struct message_model_state *m)
 {
   gboolean wanted = FALSE;
+  if (m->model >= catalog_models(c->config->catalog))
+    return;
   if (m->gpu != NO_INDEX) {
     if (m->gpu >= c->config->server[server].gpus)
       return; /* not a GPU of its sender */
@@ -66,50 +66,61 @@ static void controller_model_state(struct controller *c, uint32_t server, const 
     for (uint32_t tag = c->view->gpu[gpu].first; tag != NO_INDEX && !wanted; tag = c->slot[tag].next)
       wanted = c->slot[tag].model == m->model;
   }
-  cluster_view_model_state(c->view, server, m, wanted);
+  cluster_view_model_state(c->view, server, m, wanted, world_now(c->world));
 }
 
+/* What only a GPU server may say. */
+static void gpu_server_says(struct controller *c, uint32_t server, const struct message *m)
+{
+  switch (m->type) {
+  case MESSAGE_DONE:
+    controller_done(c, server, &m->done);
+    break;
+  case MESSAGE_MODEL_STATE:
+    controller_model_state(c, server, &m->model_state);
+    break;
+  case MESSAGE_REPORT:
+    cluster_view_report(c->view, server, &m->report);
+    break;
+  case MESSAGE_PLAN:
+    controller_plan_ack(c, server, &m->plan);
+    break;
+  case MESSAGE_TRAINED:
+    controller_trained(c, server, &m->trained);
+    break;
+  default:
+    break;
+  }
+}
+
+/* What clients and operators may say. */
+static void client_says(struct controller *c, const struct message *m)
+{
+  if (m->type == MESSAGE_REQUEST)
+    controller_request(c, &m->request);
+  else if (m->type == MESSAGE_JOB)
+    controller_job(c, &m->job);
+  else if (m->type == MESSAGE_REMOVE)
+    controller_remove(c, &m->remove);
+}
+
+/* Nobody is believed what is not theirs to say; a message for somebody else is ignored. */
 static void controller_message(void *actor, actor_id from, const struct message *m)
 {
   struct controller *c = actor;
   uint32_t index = ACTOR_INDEX(from);
-  switch (m->type) {
-  case MESSAGE_REQUEST:
-    controller_request(c, &m->request);
-    break;
-  case MESSAGE_DONE:
-    controller_done(c, index, &m->done);
-    break;
-  case MESSAGE_MODEL_STATE:
-    controller_model_state(c, index, &m->model_state);
-    break;
-  case MESSAGE_REPORT:
-    cluster_view_report(c->view, index, &m->report);
-    break;
-  case MESSAGE_JOIN:
+  gboolean gpu = ACTOR_KIND(from) == ACTOR_GPU_SERVER && index < c->config->servers;
+  gboolean memory = ACTOR_KIND(from) == ACTOR_MEMORY_SERVER && index < c->config->memory_servers;
+  if ((gpu || memory) && m->type == MESSAGE_JOIN)
     controller_join(c, from, &m->join);
-    break;
-  case MESSAGE_HEARTBEAT:
+  else if ((gpu || memory) && m->type == MESSAGE_HEARTBEAT)
     controller_heard(c, from, m->heartbeat.epoch);
-    break;
-  case MESSAGE_REMOVE:
-    controller_remove(c, &m->remove);
-    break;
-  case MESSAGE_PLACED:
+  else if (gpu)
+    gpu_server_says(c, index, m);
+  else if (memory && m->type == MESSAGE_PLACED)
     controller_placed(c, index, &m->placed);
-    break;
-  case MESSAGE_PLAN:
-    controller_plan_ack(c, index, &m->plan);
-    break;
-  case MESSAGE_TRAINED:
-    controller_trained(c, index, &m->trained);
-    break;
-  case MESSAGE_JOB:
-    controller_job(c, &m->job);
-    break;
-  default: /* not for a controller: a peer that sends it is ignored */
-    break;
-  }
+  else if (ACTOR_KIND(from) == ACTOR_CLIENT)
+    client_says(c, m);
 }
 
 static void controller_timer(void *actor, uint64_t tag)
@@ -126,7 +137,7 @@ static void controller_timer(void *actor, uint64_t tag)
     controller_check_heartbeats(c);
     break;
   case TIMER_TRAIN:
-    controller_train_if_idle(c, (uint32_t)tag);
+    controller_train_timer(c, (uint32_t)tag);
     break;
   }
 }

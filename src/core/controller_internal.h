@@ -17,16 +17,12 @@ struct request_slot {
   uint32_t model, slot, gpu, attempt;
   uint32_t next, previous;             /* of its GPU's outstanding requests, or of the central queue */
   uint32_t model_next, model_previous; /* central queue: of the same model */
-  uint32_t generation;                 /* tells a reused slot from the one that was put on the late list */
+  uint32_t open_next, open_previous; /* of those not answered, in order of arrival; only with a time limit */
   enum request_state state;
 };
 
 struct tag_list {
   uint32_t first, last;
-};
-
-struct late_entry {
-  uint32_t tag, generation;
 };
 
 /* A training job: steps of the run's training model on up to gpus GPUs. */
@@ -43,6 +39,7 @@ struct trainee {
   uint32_t job; /* NO_INDEX = none */
   uint64_t steps;
   int64_t idle_since;
+  timer_id timer; /* set when it fell idle */
 };
 
 struct memory_member {
@@ -62,8 +59,9 @@ struct controller {
   struct tag_list central;
   struct tag_list *central_model; /* [models] */
   uint64_t central_length;
-  uint64_t queued; /* waiting on GPUs */
-  GQueue *late;    /* of late_entry, in order of arrival */
+  uint64_t queued;      /* waiting on GPUs */
+  struct tag_list open; /* not answered yet; kept only where requests have a time limit */
+  gboolean late_armed;
 
   struct memory_member *memory; /* [memory_servers] */
   uint64_t plan_members, next_members, alive_members;
@@ -79,6 +77,16 @@ struct controller {
 enum controller_timer { TIMER_PROXY, TIMER_LATE, TIMER_HEARTBEAT, TIMER_TRAIN };
 #define TIMER_TAG(kind, value) ((uint64_t)(kind) << 32 | (value))
 
+/* controller_slots.c: a tag is a slot's index; a slot is in at most one of the first two lists */
+uint32_t controller_slot_take(struct controller *c);
+void controller_slot_give(struct controller *c, uint32_t tag);
+void controller_outstanding_add(struct controller *c, uint32_t tag);
+void controller_outstanding_remove(struct controller *c, uint32_t tag);
+void controller_central_add(struct controller *c, uint32_t tag);
+void controller_central_remove(struct controller *c, uint32_t tag);
+void controller_open_add(struct controller *c, uint32_t tag);
+void controller_open_remove(struct controller *c, uint32_t tag);
+
 /* controller_requests.c */
 void controller_request(struct controller *c, const struct message_request *m);
 void controller_done(struct controller *c, uint32_t server, const struct message_done *m);
@@ -91,7 +99,7 @@ void controller_drain_central(struct controller *c, uint32_t model);
 /* With no GPU server left the central queue will never be served. */
 void controller_give_up_central(struct controller *c);
 
-/* controller_members.c */
+/* controller_members.c: `from` is a server of the configuration */
 void controller_join(struct controller *c, actor_id from, const struct message_join *m);
 void controller_heard(struct controller *c, actor_id from, uint32_t epoch);
 void controller_remove(struct controller *c, const struct message_remove *m);
@@ -107,8 +115,8 @@ void controller_job(struct controller *c, const struct message_job *m);
 void controller_trained(struct controller *c, uint32_t server, const struct message_trained *m);
 /* A GPU has nothing to do: a job may have it. */
 void controller_gpu_idle(struct controller *c, uint32_t gpu);
-/* It has been idle for as long as a switch costs: it may train now. */
-void controller_train_if_idle(struct controller *c, uint32_t gpu);
+/* It fell idle as long ago as a switch costs: if it still is, it may train now. */
+void controller_train_timer(struct controller *c, uint32_t gpu);
 void controller_stop_training(struct controller *c, uint32_t gpu);
 void controller_training_lost(struct controller *c, uint32_t gpu);
 

@@ -36,10 +36,15 @@ static void send_member(struct controller *c, uint32_t server, uint32_t index, g
   world_send(c->world, ACTOR(ACTOR_GPU_SERVER, server), &m);
 }
 
+static gboolean is_member(enum member_state state)
+{
+  return state == MEMBER_UP || state == MEMBER_LEAVING;
+}
+
 static void tell_member(struct controller *c, uint32_t index, gboolean alive)
 {
   for (uint32_t s = 0; s < c->config->servers; s++)
-    if (c->view->server[s].state == MEMBER_UP || c->view->server[s].state == MEMBER_LEAVING)
+    if (is_member(c->view->server[s].state))
       send_member(c, s, index, alive);
 }
 
@@ -96,14 +101,14 @@ void controller_placed(struct controller *c, uint32_t server, const struct messa
   c->plan_members = c->next_members;
   c->plan_version = c->next_version;
   for (uint32_t s = 0; s < c->config->servers; s++)
-    if (c->view->server[s].state == MEMBER_UP || c->view->server[s].state == MEMBER_LEAVING)
+    if (is_member(c->view->server[s].state))
       send_plan(c, s);
 }
 
 static void plan_settled(struct controller *c)
 {
   for (uint32_t s = 0; s < c->config->servers; s++)
-    if (c->view->server[s].state == MEMBER_UP && c->server_plan[s] != c->plan_version)
+    if (is_member(c->view->server[s].state) && c->server_plan[s] != c->plan_version)
       return;
   if (c->next_members == 0)
     return;
@@ -139,10 +144,28 @@ static void gpu_server_up(struct controller *c, uint32_t server)
       send_member(c, server, i, FALSE);
   if (c->plan_version > 0)
     send_plan(c, server);
+  controller_retry_server(c, server); /* what was sent to it before it started anew */
   if (c->central_length > 0)
     controller_drain_central(c, NO_INDEX);
   for (uint32_t g = sc->first_gpu; g < sc->first_gpu + sc->gpus; g++)
     controller_gpu_idle(c, g);
+}
+
+static void lose_training(struct controller *c, uint32_t server)
+{
+  const struct server_config *sc = &c->config->server[server];
+  for (uint32_t g = sc->first_gpu; g < sc->first_gpu + sc->gpus; g++)
+    controller_training_lost(c, g);
+}
+
+static void gpu_server_joined(struct controller *c, uint32_t index, uint32_t epoch)
+{
+  if (is_member(c->view->server[index].state)) { /* it started anew before its silence was noticed */
+    cluster_view_down(c->view, index, MEMBER_LOST);
+    lose_training(c, index);
+  }
+  gpu_server_up(c, index);
+  c->view->server[index].epoch = epoch;
 }
 
 static void memory_server_up(struct controller *c, uint32_t index)
@@ -158,14 +181,9 @@ void controller_join(struct controller *c, actor_id from, const struct message_j
 {
   uint32_t index = ACTOR_INDEX(from);
   record_member(c, from, REASON_JOINED);
-  if (ACTOR_KIND(from) == ACTOR_GPU_SERVER && index < c->config->servers) {
-    if (c->view->server[index].state == MEMBER_UP) { /* it started anew before its silence was noticed */
-      cluster_view_down(c->view, index, MEMBER_LOST);
-      controller_retry_server(c, index);
-    }
-    gpu_server_up(c, index);
-    c->view->server[index].epoch = m->epoch;
-  } else if (ACTOR_KIND(from) == ACTOR_MEMORY_SERVER && index < c->config->memory_servers) {
+  if (ACTOR_KIND(from) == ACTOR_GPU_SERVER) {
+    gpu_server_joined(c, index, m->epoch);
+  } else {
     struct memory_member *member = &c->memory[index];
     member->epoch = m->epoch;
     member->last_heard = world_now(c->world);
@@ -177,7 +195,7 @@ void controller_heard(struct controller *c, actor_id from, uint32_t epoch)
 {
   uint32_t index = ACTOR_INDEX(from);
   int64_t now = world_now(c->world);
-  if (ACTOR_KIND(from) == ACTOR_GPU_SERVER && index < c->config->servers) {
+  if (ACTOR_KIND(from) == ACTOR_GPU_SERVER) {
     struct server_view *server = &c->view->server[index];
     gboolean back = server->state == MEMBER_LOST && server->epoch == epoch;
     server->last_heard = now;
@@ -185,7 +203,7 @@ void controller_heard(struct controller *c, actor_id from, uint32_t epoch)
       gpu_server_up(c, index);
       c->view->server[index].epoch = epoch;
     }
-  } else if (ACTOR_KIND(from) == ACTOR_MEMORY_SERVER && index < c->config->memory_servers) {
+  } else {
     c->memory[index].last_heard = now;
     if (c->memory[index].state == MEMBER_LOST && c->memory[index].epoch == epoch)
       memory_server_up(c, index);
@@ -197,11 +215,9 @@ void controller_heard(struct controller *c, actor_id from, uint32_t epoch)
 
 static void gpu_server_lost(struct controller *c, uint32_t server)
 {
-  const struct server_config *sc = &c->config->server[server];
   record_member(c, ACTOR(ACTOR_GPU_SERVER, server), REASON_LOST);
   cluster_view_down(c->view, server, MEMBER_LOST);
-  for (uint32_t g = sc->first_gpu; g < sc->first_gpu + sc->gpus; g++)
-    controller_training_lost(c, g);
+  lose_training(c, server);
   controller_retry_server(c, server);
   controller_give_up_central(c);
   plan_settled(c);
@@ -222,10 +238,10 @@ void controller_lost(struct controller *c, actor_id peer)
 {
   uint32_t index = ACTOR_INDEX(peer);
   if (ACTOR_KIND(peer) == ACTOR_GPU_SERVER && index < c->config->servers &&
-      (c->view->server[index].state == MEMBER_UP || c->view->server[index].state == MEMBER_LEAVING))
+      is_member(c->view->server[index].state))
     gpu_server_lost(c, index);
   else if (ACTOR_KIND(peer) == ACTOR_MEMORY_SERVER && index < c->config->memory_servers &&
-           (c->memory[index].state == MEMBER_UP || c->memory[index].state == MEMBER_LEAVING))
+           is_member(c->memory[index].state))
     memory_server_lost(c, index);
 }
 

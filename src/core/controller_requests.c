@@ -3,114 +3,16 @@
 
 #define ATTEMPTS_MAX 4 /* dispatches of one request before it is given up */
 
-/* --- slots and lists
- * ------------------------------------------------------------------------------------------------*/
-
-static void slots_grow(struct controller *c)
-{
-  uint32_t more = c->slots ? c->slots : 256;
-  c->slot = g_renew(struct request_slot, c->slot, c->slots + more);
-  for (uint32_t tag = c->slots + more; tag-- > c->slots;) {
-    c->slot[tag] = (struct request_slot){.state = REQUEST_FREE, .next = c->free_slot};
-    c->free_slot = tag;
-  }
-  c->slots += more;
-}
-
-static uint32_t slot_take(struct controller *c)
-{
-  if (c->free_slot == NO_INDEX)
-    slots_grow(c);
-  uint32_t tag = c->free_slot;
-  c->free_slot = c->slot[tag].next;
-  return tag;
-}
-
-static void slot_give(struct controller *c, uint32_t tag)
-{
-  struct request_slot *r = &c->slot[tag];
-  r->state = REQUEST_FREE;
-  r->generation++;
-  r->next = c->free_slot;
-  c->free_slot = tag;
-}
-
-static void outstanding_add(struct controller *c, uint32_t tag)
-{
-  struct request_slot *r = &c->slot[tag];
-  struct gpu_view *gpu = &c->view->gpu[r->gpu];
-  r->next = NO_INDEX;
-  r->previous = gpu->last;
-  if (gpu->last == NO_INDEX)
-    gpu->first = tag;
-  else
-    c->slot[gpu->last].next = tag;
-  gpu->last = tag;
-}
-
-static void outstanding_remove(struct controller *c, uint32_t tag)
-{
-  struct request_slot *r = &c->slot[tag];
-  struct gpu_view *gpu = &c->view->gpu[r->gpu];
-  if (r->previous == NO_INDEX)
-    gpu->first = r->next;
-  else
-    c->slot[r->previous].next = r->next;
-  if (r->next == NO_INDEX)
-    gpu->last = r->previous;
-  else
-    c->slot[r->next].previous = r->previous;
-}
-
-static void central_add(struct controller *c, uint32_t tag)
-{
-  struct request_slot *r = &c->slot[tag];
-  struct tag_list *model = &c->central_model[r->model];
-  r->state = REQUEST_CENTRAL;
-  r->next = r->model_next = NO_INDEX;
-  r->previous = c->central.last;
-  r->model_previous = model->last;
-  if (c->central.last == NO_INDEX)
-    c->central.first = tag;
-  else
-    c->slot[c->central.last].next = tag;
-  if (model->last == NO_INDEX)
-    model->first = tag;
-  else
-    c->slot[model->last].model_next = tag;
-  c->central.last = model->last = tag;
-  c->central_length++;
-}
-
-static void central_remove(struct controller *c, uint32_t tag)
-{
-  struct request_slot *r = &c->slot[tag];
-  struct tag_list *model = &c->central_model[r->model];
-  if (r->previous == NO_INDEX)
-    c->central.first = r->next;
-  else
-    c->slot[r->previous].next = r->next;
-  if (r->next == NO_INDEX)
-    c->central.last = r->previous;
-  else
-    c->slot[r->next].previous = r->previous;
-  if (r->model_previous == NO_INDEX)
-    model->first = r->model_next;
-  else
-    c->slot[r->model_previous].model_next = r->model_next;
-  if (r->model_next == NO_INDEX)
-    model->last = r->model_previous;
-  else
-    c->slot[r->model_next].model_previous = r->model_previous;
-  c->central_length--;
-}
+/* Service time of a request, whatever its client says: no sum passes the end of time. */
+#define SERVICE_MAX_NS (TIME_NEVER / 4)
 
 /* --- answers
  * --------------------------------------------------------------------------------------------------------*/
 
-static void answer(struct controller *c, const struct request_slot *r, enum outcome outcome, enum found found,
+static void answer(struct controller *c, uint32_t tag, enum outcome outcome, enum found found,
                    int64_t waited_ns, int64_t executed_ns)
 {
+  const struct request_slot *r = &c->slot[tag];
   gboolean sent = r->gpu != NO_INDEX;
   struct message m = {.type = MESSAGE_ANSWER,
                       .answer = {.id = r->id,
@@ -121,12 +23,14 @@ static void answer(struct controller *c, const struct request_slot *r, enum outc
                                  .waited_ns = waited_ns,
                                  .executed_ns = executed_ns}};
   world_send(c->world, ACTOR(ACTOR_CLIENT, 0), &m);
+  if (c->config->timeout_ns > 0)
+    controller_open_remove(c, tag);
 }
 
 static void answer_failed(struct controller *c, uint32_t tag, enum outcome outcome)
 {
-  answer(c, &c->slot[tag], outcome, FOUND_RESIDENT, -1, -1);
-  slot_give(c, tag);
+  answer(c, tag, outcome, FOUND_RESIDENT, -1, -1);
+  controller_slot_give(c, tag);
 }
 
 /* --- dispatch
@@ -164,9 +68,9 @@ static void send_to(struct controller *c, uint32_t tag, const struct choice *cho
   r->work_ns = cluster_view_service_ns(view, r->gpu, r->model, r->service_ns);
   r->shift = gpu->shift;
   r->predicted = cluster_view_dispatch(view, r->gpu, r->model, &choice->forecast, r->work_ns, r->dispatched);
-  c->queued += gpu->outstanding > view->concurrency;
+  c->queued += gpu->outstanding > view->concurrency[gpu->hw];
   gpu->saving |= gpu->training; /* it will stop by itself: inference goes first */
-  outstanding_add(c, tag);
+  controller_outstanding_add(c, tag);
   const struct server_config *server = &c->config->server[gpu->server];
   struct message m = {.type = MESSAGE_DISPATCH,
                       .dispatch = {.id = r->id,
@@ -194,36 +98,38 @@ static void place(struct controller *c, uint32_t tag)
   else if (c->view->up_gpus == 0 || !c->config->balancer->waits)
     answer_failed(c, tag, OUTCOME_LOST);
   else
-    central_add(c, tag);
+    controller_central_add(c, tag);
 }
 
-static void late_add(struct controller *c, uint32_t tag)
+/* As all have the same time, the first of those not answered is the next to be late: one timer stands for it.
+ */
+static void late_arm(struct controller *c, int64_t delay_ns)
 {
-  struct late_entry *entry = g_new(struct late_entry, 1);
-  *entry = (struct late_entry){.tag = tag, .generation = c->slot[tag].generation};
-  if (g_queue_is_empty(c->late))
-    c->world->ops->timer(c->world, c->config->timeout_ns, TIMER_TAG(TIMER_LATE, 0));
-  g_queue_push_tail(c->late, entry);
+  c->late_armed = TRUE;
+  c->world->ops->timer(c->world, delay_ns, TIMER_TAG(TIMER_LATE, 0));
 }
 
 void controller_request(struct controller *c, const struct message_request *m)
 {
-  uint32_t tag = slot_take(c);
+  if (m->model >= catalog_models(c->config->catalog))
+    return; /* no model of this run */
+  uint32_t tag = controller_slot_take(c);
   struct request_slot *r = &c->slot[tag];
-  uint32_t generation = r->generation;
   *r = (struct request_slot){.id = m->id,
-                             .service_ns = m->service_ns,
+                             .service_ns = min_i64(m->service_ns, SERVICE_MAX_NS),
                              .arrived = world_now(c->world),
                              .model = m->model,
                              .slot = m->slot,
-                             .gpu = NO_INDEX,
-                             .generation = generation};
+                             .gpu = NO_INDEX};
+  if (c->config->timeout_ns > 0) {
+    controller_open_add(c, tag);
+    if (!c->late_armed)
+      late_arm(c, c->config->timeout_ns);
+  }
   if (c->config->max_queue > 0 && controller_queue(c) >= c->config->max_queue) {
     answer_failed(c, tag, OUTCOME_REJECTED);
     return;
   }
-  if (c->config->timeout_ns > 0)
-    late_add(c, tag);
   double proxy_ns = c->config->hardware[0].ray_proxy_ns;
   if (c->config->system->proxy && proxy_ns > 0) {
     r->state = REQUEST_PROXY;
@@ -238,7 +144,7 @@ void controller_proxy_passed(struct controller *c, uint32_t tag)
   if (c->slot[tag].state == REQUEST_PROXY)
     place(c, tag);
   else if (c->slot[tag].state == REQUEST_ABANDONED)
-    slot_give(c, tag);
+    controller_slot_give(c, tag);
 }
 
 /* --- completion
@@ -248,8 +154,8 @@ static void unbook(struct controller *c, uint32_t tag)
 {
   struct request_slot *r = &c->slot[tag];
   struct gpu_view *gpu = &c->view->gpu[r->gpu];
-  c->queued -= gpu->outstanding > c->view->concurrency;
-  outstanding_remove(c, tag);
+  c->queued -= gpu->outstanding > c->view->concurrency[gpu->hw];
+  controller_outstanding_remove(c, tag);
   cluster_view_done(c->view, r->gpu, r->model, r->work_ns, r->predicted, r->shift, world_now(c->world));
 }
 
@@ -258,13 +164,13 @@ void controller_drain_central(struct controller *c, uint32_t model)
   struct choice choice;
   uint32_t tag;
   while ((tag = c->central.first) != NO_INDEX && choose(c, tag, &choice)) {
-    central_remove(c, tag);
+    controller_central_remove(c, tag);
     send_to(c, tag, &choice);
   }
   /* The head waits for a GPU; a process of `model` may have room all the same. */
   tag = model == NO_INDEX ? NO_INDEX : c->central_model[model].first;
   if (tag != NO_INDEX && choose(c, tag, &choice)) {
-    central_remove(c, tag);
+    controller_central_remove(c, tag);
     send_to(c, tag, &choice);
   }
 }
@@ -273,14 +179,14 @@ void controller_give_up_central(struct controller *c)
 {
   uint32_t tag;
   while (c->view->up_gpus == 0 && (tag = c->central.first) != NO_INDEX) {
-    central_remove(c, tag);
+    controller_central_remove(c, tag);
     answer_failed(c, tag, OUTCOME_LOST);
   }
 }
 
 void controller_done(struct controller *c, uint32_t server, const struct message_done *m)
 {
-  if (m->tag >= c->slots)
+  if (m->tag >= c->slots || m->outcome >= OUTCOME_COUNT || m->found >= FOUND_COUNT)
     return;
   struct request_slot *r = &c->slot[m->tag];
   gboolean current = (r->state == REQUEST_SENT || (r->state == REQUEST_ABANDONED && r->gpu != NO_INDEX)) &&
@@ -290,13 +196,13 @@ void controller_done(struct controller *c, uint32_t server, const struct message
   uint32_t model = r->model, gpu = r->gpu;
   unbook(c, m->tag);
   if (r->state == REQUEST_ABANDONED) {
-    slot_give(c, m->tag);
+    controller_slot_give(c, m->tag);
   } else if (m->outcome == OUTCOME_LOST && r->attempt + 1 < ATTEMPTS_MAX) {
     r->attempt++;
     place(c, m->tag);
   } else {
-    answer(c, r, (enum outcome)m->outcome, (enum found)m->found, m->waited_ns, m->executed_ns);
-    slot_give(c, m->tag);
+    answer(c, m->tag, (enum outcome)m->outcome, (enum found)m->found, m->waited_ns, m->executed_ns);
+    controller_slot_give(c, m->tag);
   }
   if (c->central_length > 0)
     controller_drain_central(c, model);
@@ -309,11 +215,11 @@ void controller_done(struct controller *c, uint32_t server, const struct message
 static void give_up(struct controller *c, uint32_t tag)
 {
   struct request_slot *r = &c->slot[tag];
-  answer(c, r, OUTCOME_TIMED_OUT, FOUND_RESIDENT, -1, -1);
+  answer(c, tag, OUTCOME_TIMED_OUT, FOUND_RESIDENT, -1, -1);
   switch (r->state) {
   case REQUEST_CENTRAL:
-    central_remove(c, tag);
-    slot_give(c, tag);
+    controller_central_remove(c, tag);
+    controller_slot_give(c, tag);
     break;
   case REQUEST_SENT: {
     const struct gpu_view *gpu = &c->view->gpu[r->gpu];
@@ -333,19 +239,15 @@ static void give_up(struct controller *c, uint32_t tag)
 void controller_late(struct controller *c)
 {
   int64_t now = world_now(c->world);
-  struct late_entry *entry;
-  while ((entry = g_queue_peek_head(c->late))) {
-    struct request_slot *r = &c->slot[entry->tag];
-    gboolean open =
-        r->generation == entry->generation && r->state != REQUEST_FREE && r->state != REQUEST_ABANDONED;
-    int64_t left = open ? r->arrived + c->config->timeout_ns - now : 0;
+  uint32_t tag;
+  c->late_armed = FALSE;
+  while ((tag = c->open.first) != NO_INDEX) {
+    int64_t left = c->slot[tag].arrived + c->config->timeout_ns - now;
     if (left > 0) {
-      c->world->ops->timer(c->world, left, TIMER_TAG(TIMER_LATE, 0));
+      late_arm(c, left);
       return;
     }
-    if (open)
-      give_up(c, entry->tag);
-    g_free(g_queue_pop_head(c->late));
+    give_up(c, tag);
   }
 }
 
@@ -370,7 +272,7 @@ void controller_retry_server(struct controller *c, uint32_t server)
     struct request_slot *r = &c->slot[tag];
     next = r->next;
     if (r->state == REQUEST_ABANDONED) {
-      slot_give(c, tag);
+      controller_slot_give(c, tag);
     } else if (++r->attempt >= ATTEMPTS_MAX) {
       answer_failed(c, tag, OUTCOME_LOST);
     } else {

@@ -5,7 +5,8 @@
  * future). Inference takes it back by being dispatched there; the GPU server stops its trainer itself. */
 #include "core/controller_internal.h"
 
-#define STEPS_MAX 1e15 /* of one job: exact as a double, and years of the shortest steps */
+#define STEPS_MAX  1e15             /* of one job: exact as a double, and years of the shortest steps */
+#define REFUSED_NS (10 * NS_PER_MS) /* a GPU server without room for a trainer is not asked sooner again */
 
 static int64_t switch_cost_ns(const struct controller *c, uint32_t gpu)
 {
@@ -61,7 +62,16 @@ static void train_more(struct controller *c, uint32_t gpu, uint32_t index)
   send_train(c, gpu, index, steps);
 }
 
-void controller_train_if_idle(struct controller *c, uint32_t gpu)
+/* At most one timer a GPU, however often it falls idle within its time. */
+static void look_again(struct controller *c, uint32_t gpu, int64_t delay_ns)
+{
+  struct trainee *trainee = &c->trainee[gpu];
+  if (trainee->timer != 0)
+    c->world->ops->timer_cancel(c->world, trainee->timer);
+  trainee->timer = c->world->ops->timer(c->world, delay_ns, TIMER_TAG(TIMER_TRAIN, gpu));
+}
+
+static void train_if_idle(struct controller *c, uint32_t gpu)
 {
   struct gpu_view *gv = &c->view->gpu[gpu];
   int64_t idle = world_now(c->world) - c->trainee[gpu].idle_since;
@@ -77,13 +87,24 @@ void controller_train_if_idle(struct controller *c, uint32_t gpu)
   train_more(c, gpu, job);
 }
 
-void controller_gpu_idle(struct controller *c, uint32_t gpu)
+void controller_train_timer(struct controller *c, uint32_t gpu)
+{
+  c->trainee[gpu].timer = 0;
+  train_if_idle(c, gpu);
+}
+
+static void gpu_idle(struct controller *c, uint32_t gpu, int64_t least_ns)
 {
   if (c->config->train_profile == NO_INDEX)
     return;
   c->trainee[gpu].idle_since = world_now(c->world);
   if (next_job(c) != NO_INDEX)
-    c->world->ops->timer(c->world, switch_cost_ns(c, gpu), TIMER_TAG(TIMER_TRAIN, gpu));
+    look_again(c, gpu, max_i64(switch_cost_ns(c, gpu), least_ns));
+}
+
+void controller_gpu_idle(struct controller *c, uint32_t gpu)
+{
+  gpu_idle(c, gpu, 0);
 }
 
 void controller_stop_training(struct controller *c, uint32_t gpu)
@@ -99,8 +120,9 @@ void controller_job(struct controller *c, const struct message_job *m)
   double step = (double)c->config->train_step_ns;
   double wanted = (double)m->gpus_milli / 1000 * (double)m->duration_ns / step;
   double steps = wanted > 1 ? MIN(wanted, STEPS_MAX) : 1; /* a peer may have sent any duration */
-  struct job job = {
-      .gpus = (m->gpus_milli + 999) / 1000, .steps_left = (uint64_t)steps, .next = c->jobs->len + 1};
+  struct job job = {.gpus = m->gpus_milli / 1000 + (m->gpus_milli % 1000 > 0),
+                    .steps_left = (uint64_t)steps,
+                    .next = c->jobs->len + 1};
   if ((double)job.steps_left < steps || job.steps_left == 0)
     job.steps_left++;
   g_array_append_val(c->jobs, job);
@@ -109,9 +131,9 @@ void controller_job(struct controller *c, const struct message_job *m)
   for (uint32_t gpu = 0; gpu < c->view->gpus; gpu++) {
     int64_t rest = c->trainee[gpu].idle_since + switch_cost_ns(c, gpu) - now;
     if (rest > 0) /* no job wanted it when it fell idle, so no timer was set */
-      c->world->ops->timer(c->world, rest, TIMER_TAG(TIMER_TRAIN, gpu));
+      look_again(c, gpu, rest);
     else
-      controller_train_if_idle(c, gpu);
+      train_if_idle(c, gpu);
   }
 }
 
@@ -146,16 +168,18 @@ static void account(struct controller *c, uint32_t gpu, uint64_t steps)
 
 void controller_trained(struct controller *c, uint32_t server, const struct message_trained *m)
 {
+  if (m->gpu >= c->config->server[server].gpus)
+    return;
   uint32_t gpu = c->config->server[server].first_gpu + m->gpu;
   struct gpu_view *gv = &c->view->gpu[gpu];
   struct trainee *trainee = &c->trainee[gpu];
-  if (m->gpu >= c->config->server[server].gpus || trainee->job == NO_INDEX || trainee->job != m->job)
+  if (trainee->job == NO_INDEX || trainee->job != m->job)
     return;
   account(c, gpu, m->steps);
   if (m->stopped) {
     leave_job(c, gpu);
     if (gv->outstanding == 0)
-      controller_gpu_idle(c, gpu);
+      gpu_idle(c, gpu, m->steps == 0 && m->lost == 0 ? REFUSED_NS : 0);
     controller_leave_if_idle(c, server);
     return;
   }

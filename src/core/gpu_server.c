@@ -238,19 +238,46 @@ static void gpu_server_start(void *actor)
 /* --- what comes in
  * --------------------------------------------------------------------------------------------------*/
 
-/* Memory that is real cannot grow past what was taken at the start. */
-static void cache_resize(struct gpu_server *s, uint64_t bytes)
+/* What the numbers of a message name is there; a peer may send any. */
+static gboolean is_sane(const struct gpu_server *s, const struct message *m)
 {
+  uint32_t pool = s->config->memory_servers;
+  switch (m->type) {
+  case MESSAGE_DISPATCH:
+    return m->dispatch.gpu < s->gpus && m->dispatch.model < catalog_models(s->config->catalog);
+  case MESSAGE_REVOKE:
+    return m->revoke.gpu < s->gpus;
+  case MESSAGE_TRAIN:
+    return m->train.gpu < s->gpus;
+  case MESSAGE_PLAN:
+    return pool >= MEMORY_SERVERS_MAX || m->plan.members >> pool == 0;
+  case MESSAGE_MEMBER:
+    return m->member.index < pool;
+  default:
+    return TRUE;
+  }
+}
+
+/* The cache gets what it may have of the host's memory beside staging; memory that is real cannot grow past
+ * what was taken at the start. */
+static void resize_cache(struct gpu_server *s, uint64_t bytes)
+{
+  uint64_t staging = s->gpus * s->config->staging_bytes, host = s->hardware->host_memory_bytes;
+  if (!s->host)
+    return;
+  uint64_t cache = MIN(bytes, host > staging ? host - staging : 0);
   if (!(s->world->ops->capabilities & WORLD_UNBOUNDED_MEMORY))
-    bytes = MIN(bytes, s->config->host_cache_bytes);
-  if (s->host)
-    tier_set_capacity(s->host, bytes, world_now(s->world));
+    cache = MIN(cache, s->config->host_cache_bytes);
+  tier_set_capacity(s->host, cache, world_now(s->world));
+  s->usage.host_bytes = MAX(s->usage.host_bytes, cache + staging);
 }
 
 static void gpu_server_message(void *actor, actor_id from, const struct message *m)
 {
   struct gpu_server *s = actor;
   (void)from;
+  if (!is_sane(s, m))
+    return;
   switch (m->type) {
   case MESSAGE_DISPATCH:
     gpu_queue_add(s, &m->dispatch);
@@ -268,7 +295,7 @@ static void gpu_server_message(void *actor, actor_id from, const struct message 
     trainer_train(s, &m->train);
     break;
   case MESSAGE_CACHE_SIZE:
-    cache_resize(s, m->cache_size.bytes);
+    resize_cache(s, m->cache_size.bytes);
     break;
   case MESSAGE_LEAVE:
     s->leaving = TRUE;

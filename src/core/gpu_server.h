@@ -24,7 +24,7 @@ struct gpu_server_usage {
   uint64_t loads[LOAD_SOURCES], process_starts, evictions;
   uint64_t training_steps, training_lost;
   double held_ns;      /* sum over the GPUs of the time with a request on it, computing or waiting */
-  uint64_t host_bytes; /* provisioned: cache and staging, or all models */
+  uint64_t host_bytes; /* provisioned at most: cache and staging, or all models */
 };
 void gpu_server_usage(const struct gpu_server *server, struct gpu_server_usage *usage);
 

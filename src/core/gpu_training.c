@@ -84,6 +84,13 @@ static gboolean busy(const struct gpu *gpu)
   return gpu->first != NO_INDEX || gpu->running > 0;
 }
 
+/* No work for the trainer now: the controller may ask again. */
+static void refuse(struct gpu_server *s, uint32_t gpu, uint32_t job)
+{
+  struct message m = {.type = MESSAGE_TRAINED, .trained = {.gpu = gpu, .job = job, .stopped = TRUE}};
+  server_send(s, &m);
+}
+
 static void begin(struct gpu_server *s, struct gpu *gpu)
 {
   struct trainer *t = &gpu->trainer;
@@ -91,7 +98,7 @@ static void begin(struct gpu_server *s, struct gpu *gpu)
   if ((busy(gpu) && !beside(s)) || !room) { /* inference came first, or its models fill the GPU */
     if (room && gpu->memory)
       tier_release(gpu->memory, s->config->train_state_bytes);
-    trained(s, gpu, 0, TRUE);
+    refuse(s, gpu->index, t->job);
     return;
   }
   record_trainer(s, gpu, RECORD_TRAIN, REASON_IDLE, 0);
@@ -116,7 +123,7 @@ static void stop(struct gpu_server *s, struct gpu *gpu)
 
 void trainer_train(struct gpu_server *s, const struct message_train *m)
 {
-  if (m->gpu >= s->gpus || s->config->train_profile == NO_INDEX)
+  if (s->config->train_profile == NO_INDEX)
     return;
   struct gpu *gpu = &s->gpu[m->gpu];
   struct trainer *t = &gpu->trainer;
@@ -131,7 +138,9 @@ void trainer_train(struct gpu_server *s, const struct message_train *m)
     t->job = m->job;
     t->steps = m->steps;
     begin(s, gpu);
-  } /* else: more work for a trainer that is being stopped: its TRAINED returns the steps */
+  } else { /* it still trains for a controller that had given this server up */
+    refuse(s, gpu->index, m->job);
+  }
 }
 
 void trainer_yield(struct gpu_server *s, struct gpu *gpu)

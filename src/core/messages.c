@@ -52,8 +52,7 @@ size_t message_encode(const struct message *message, uint8_t out[MESSAGE_BYTES_M
   return (size_t)(at - out);
 }
 
-/* Bytes of a message of this type on the wire; 0 = no such type. */
-static size_t wire_size(uint64_t type)
+size_t message_size(uint32_t type)
 {
   switch (type) {
 #define F(type, field, bound) +sizeof(message_##type)
@@ -83,7 +82,7 @@ static size_t wire_size(uint64_t type)
 gboolean message_decode(const uint8_t *data, size_t size, const struct message_limits *limits,
                         struct message *message)
 {
-  if (size < 4 || size != wire_size(get(data, 4)))
+  if (size < 4 || size != message_size((uint32_t)get(data, 4)))
     return FALSE;
   gboolean good = TRUE;
   message->type = (enum message_type)get(data, 4);

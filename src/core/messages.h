@@ -105,6 +105,9 @@ void message_limits_init(struct message_limits *limits, uint32_t models, uint32_
                          uint32_t memory_servers);
 /* Little-endian, no padding: type (u32), then the fields. Returns the size, at most MESSAGE_BYTES_MAX. */
 size_t message_encode(const struct message *message, uint8_t out[MESSAGE_BYTES_MAX]);
+/* Bytes of a message of this type on the wire, its type included; 0 = no such type. So messages can be laid
+ * end to end. */
+size_t message_size(uint32_t type);
 /* FALSE: unknown type, wrong size, or a value out of its bounds; *message is then undefined. */
 gboolean message_decode(const uint8_t *data, size_t size, const struct message_limits *limits,
                         struct message *message);

@@ -1,7 +1,8 @@
 /* Open-loop arrivals: when the next request comes, and for which model. A function of experiment and seed
  * alone.
  *
- * Poisson and gamma processes, or a trace (overlaid in copies to reach a load). */
+ * Poisson and gamma processes, or a trace, streamed; or its rows in a temporary file, overlaid in copies to
+ * reach a load. Memory does not grow with the rows. */
 #ifndef DM_ARRIVALS_H
 #define DM_ARRIVALS_H
 

@@ -12,18 +12,6 @@ static const struct command *const harness_commands[] = {
     &command_trace, &command_model, &command_report, &command_plot, &command_explain, NULL,
 };
 
-/* Commands of the program and of the harness, in the order of --help; NULL-terminated array, not owned
- * elements. */
-static GPtrArray *all_commands(const struct command *const *own)
-{
-  GPtrArray *commands = g_ptr_array_new();
-  for (; own && *own; own++)
-    g_ptr_array_add(commands, (gpointer)*own);
-  for (const struct command *const *command = harness_commands; *command; command++)
-    g_ptr_array_add(commands, (gpointer)*command);
-  return commands;
-}
-
 static const struct command *find_command(const GPtrArray *commands, const char *name)
 {
   for (guint i = 0; i < commands->len; i++) {
@@ -32,6 +20,19 @@ static const struct command *find_command(const GPtrArray *commands, const char 
       return command;
   }
   return NULL;
+}
+
+/* Commands of the program and of the harness, in the order of --help, elements not owned. A program's own
+ * stands for the harness's of the same name. */
+static GPtrArray *all_commands(const struct command *const *own)
+{
+  GPtrArray *commands = g_ptr_array_new();
+  for (; own && *own; own++)
+    g_ptr_array_add(commands, (gpointer)*own);
+  for (const struct command *const *command = harness_commands; *command; command++)
+    if (!find_command(commands, (*command)->name))
+      g_ptr_array_add(commands, (gpointer)*command);
+  return commands;
 }
 
 static void print_help(const GPtrArray *commands)

@@ -4,7 +4,7 @@
 
 #include "core/cost.h"
 #include "core/error.h"
-#include "harness/command.h"
+#include "harness/command_model.h"
 #include "harness/json_writer.h"
 #include "harness/profile_file.h"
 #include "harness/resolve.h"
@@ -224,7 +224,7 @@ static gboolean show(const struct model_arguments *a, const char *name, GError *
   return TRUE;
 }
 
-static gboolean run_model(int argc, char **argv, GError **error)
+gboolean model_show(int argc, char **argv, GError **error)
 {
   struct model_arguments a = {.memory_servers = 4};
   const GOptionEntry entries[] = {
@@ -237,10 +237,8 @@ static gboolean run_model(int argc, char **argv, GError **error)
       {NULL, 0, 0, 0, NULL, NULL, NULL},
   };
   g_auto(GStrv) words = command_options(argc, argv, entries, error);
-  gboolean good = words && command_arguments(argv, words, 2, 2, "`show` and a PROFILE", error);
-  if (good && strcmp(words[0], "show") != 0)
-    good = input_error(error, NULL, 0, "model: expected \"show\", found \"%s\"", words[0]);
-  good = good && show(&a, words[1], error);
+  gboolean good = words && command_arguments(argv, words, 1, 1, "`show` and a PROFILE", error) &&
+                  show(&a, words[0], error);
   g_free(a.grouping);
   g_free(a.hardware);
   g_free(a.memory_hardware);
@@ -248,27 +246,49 @@ static gboolean run_model(int argc, char **argv, GError **error)
   return good;
 }
 
+static const struct model_part *find_part(const struct model_part *parts, const char *name)
+{
+  while (parts->name && strcmp(parts->name, name) != 0)
+    parts++;
+  return parts->name ? parts : NULL;
+}
+
+/* Names of the parts, as one says it: "show" or "pack". */
+static char *part_names(const struct model_part *parts)
+{
+  GString *names = g_string_new(NULL);
+  for (const struct model_part *part = parts; part->name; part++)
+    g_string_append_printf(names, "%s\"%s\"", part == parts ? "" : " or ", part->name);
+  return g_string_free(names, FALSE);
+}
+
+gboolean model_run(const struct model_part *parts, int argc, char **argv, GError **error)
+{
+  const char *word = NULL;
+  for (int i = 1; i < argc; i++) {
+    const struct model_part *part = find_part(parts, argv[i]);
+    if (part) {
+      memmove(argv + i, argv + i + 1, (size_t)(argc - i) * sizeof *argv);
+      return part->run(argc - 1, argv, error);
+    }
+    if (!word && argv[i][0] != '-')
+      word = argv[i];
+  }
+  g_autofree char *names = part_names(parts);
+  return word ? input_error(error, NULL, 0, "model: expected %s, found \"%s\"", names, word)
+              : input_error(error, NULL, 0, "model: expected %s; `%s model --help` shows how", names,
+                            g_get_prgname());
+}
+
+static gboolean run_model(int argc, char **argv, GError **error)
+{
+  static const struct model_part parts[] = {{"show", model_show}, {NULL, NULL}};
+  return model_run(parts, argc, argv, error);
+}
+
 const struct command command_model = {
     .name = "model",
     .summary = "show how a model is cut into groups, and the latency predicted",
     .run = run_model,
-    .help = "model show PROFILE [--grouping G] [--hardware H] [--source remote|host] [--memory-servers N]\n"
-            "                  [--memory-hardware H] [--json]\n"
-            "\n"
-            "Cuts a profile into groups and predicts when each has passed the network, PCIe and compute, "
-            "alone on the\n"
-            "cluster, by the formulas of the design's section 3 (control latency not included).\n"
-            "\n"
-            "  PROFILE               a model of experiments/profiles/GPU, GPU as the hardware says, or a "
-            "FILE.csv\n"
-            "  --grouping G          per-layer, fixed:BYTES, count:N, per-app or optimal (default)\n"
-            "  --hardware H          experiments/hardware/H.ini or a path; default p3dn\n"
-            "  --source S            remote or host; default both\n"
-            "  --memory-servers N    default 4, with hybrid sharding\n"
-            "  --memory-hardware H   of the memory servers; default as --hardware\n"
-            "  --json                one JSON object\n"
-            "\n"
-            "Examples:\n"
-            "  distmind-sim model show resnet152 --hardware h200\n"
-            "  distmind-sim model show bert_base --grouping fixed:16777216 --source remote\n",
+    .help = MODEL_SHOW_USAGE "\n" MODEL_SHOW_HELP,
 };

@@ -2,13 +2,11 @@
  * place. */
 #include "harness/csv.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.h"
+#include "harness/input_file.h"
 
 #define BUFFER_BYTES (2u * CSV_RECORD_MAX)
 
@@ -39,11 +37,9 @@ static gboolean fill_buffer(struct csv *csv, GError **error)
   csv->begin = 0;
   csv->end = kept;
   while (csv->end < BUFFER_BYTES && !csv->eof) {
-    ssize_t got = read(csv->fd, csv->buffer + csv->end, BUFFER_BYTES - csv->end);
-    if (got < 0 && errno == EINTR)
-      continue;
+    gssize got = input_file_read(csv->fd, csv->path, csv->buffer + csv->end, BUFFER_BYTES - csv->end, error);
     if (got < 0)
-      return input_error(error, csv->path, 0, "cannot read: %s", g_strerror(errno));
+      return FALSE;
     csv->eof = got == 0;
     csv->end += (size_t)got;
   }
@@ -57,30 +53,18 @@ static gboolean start_reading(struct csv *csv, GError **error)
   csv->begin = csv->end = 0;
   csv->eof = FALSE;
   csv->next_line = 1;
-  if (lseek(csv->fd, 0, SEEK_SET) < 0)
-    return input_error(error, csv->path, 0, "cannot seek: %s", g_strerror(errno));
-  if (!fill_buffer(csv, error))
+  if (!input_file_rewind(csv->fd, csv->path, error) || !fill_buffer(csv, error))
     return FALSE;
-  if (csv->end >= 3 && memcmp(csv->buffer, "\xef\xbb\xbf", 3) == 0) {
-    csv->begin = 3;
-    csv->quirks |= CSV_QUIRK_BOM;
-  }
+  csv->begin = byte_order_mark(csv->buffer, csv->end);
+  csv->quirks |= csv->begin ? CSV_QUIRK_BOM : 0;
   return TRUE;
 }
 
 struct csv *csv_open(const char *path, GError **error)
 {
-  struct stat status;
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    input_error(error, path, 0, "cannot open: %s", g_strerror(errno));
+  int fd = input_file_open(path, error);
+  if (fd < 0)
     return NULL;
-  }
-  if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode)) {
-    input_error(error, path, 0, "expected a regular file");
-    close(fd);
-    return NULL;
-  }
   struct csv *csv = g_new0(struct csv, 1);
   csv->path = g_strdup(path);
   csv->fd = fd;
@@ -264,6 +248,14 @@ int csv_column(const struct csv *csv, const char *name)
   return -1;
 }
 
+unsigned csv_columns_named(const struct csv *csv, const char *name)
+{
+  unsigned count = 0;
+  for (unsigned i = 0; i < csv->columns; i++)
+    count += strcmp(csv->header[i], name) == 0;
+  return count;
+}
+
 char *csv_header_text(const struct csv *csv)
 {
   g_autofree char *joined = g_strjoinv(",", csv->header);
@@ -276,11 +268,6 @@ gboolean csv_rewind(struct csv *csv, GError **error)
   if (!start_reading(csv, error))
     return FALSE;
   return !csv->header_in_file || csv_next(csv, error) >= 0;
-}
-
-const char *csv_path(const struct csv *csv)
-{
-  return csv->path;
 }
 
 unsigned csv_fields(const struct csv *csv)

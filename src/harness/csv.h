@@ -32,6 +32,8 @@ gboolean csv_read_header(struct csv *csv, GError **error);
 void csv_set_header(struct csv *csv, const char *const *names);
 /* Index of a header name, -1 if absent. */
 int csv_column(const struct csv *csv, const char *name);
+/* How many columns of the header have the name. */
+unsigned csv_columns_named(const struct csv *csv, const char *name);
 /* Header names joined by commas, shortened for messages. Free with g_free. */
 char *csv_header_text(const struct csv *csv);
 
@@ -40,7 +42,6 @@ int csv_next(struct csv *csv, GError **error);
 /* Starts again after the header. */
 gboolean csv_rewind(struct csv *csv, GError **error);
 
-const char *csv_path(const struct csv *csv);
 unsigned csv_fields(const struct csv *csv);
 /* NUL-terminated text of field i of the current record; i < csv_fields. */
 const char *csv_text(const struct csv *csv, unsigned i);

@@ -29,6 +29,23 @@ static gboolean check_trace(const struct experiment *experiment, const struct la
          check_format(experiment->train_trace_format, "training", layers, error);
 }
 
+/* What happens again and again may not do so without end between two other events. */
+static gboolean check_period(int64_t period_ns, const char *section, const char *key,
+                             const struct layers *layers, GError **error)
+{
+  return period_ns == 0 || period_ns >= NS_PER_US ||
+         layers_error(layers, section, key, error, "%s.%s: expected 0 or at least a microsecond, found %d ns",
+                      section, key, (int)period_ns);
+}
+
+static gboolean check_periods(const struct experiment *experiment, const struct layers *layers,
+                              GError **error)
+{
+  return check_period(experiment->shift_period_ns, "workload", "shift_period_s", layers, error) &&
+         check_period(experiment->heartbeat_ns, "cluster", "heartbeat_ms", layers, error) &&
+         check_period(experiment->report_ns, "cluster", "report_ms", layers, error);
+}
+
 static gboolean check_workload(struct experiment *experiment, const struct layers *layers, GError **error)
 {
   gboolean open = experiment->workload == WORKLOAD_POISSON || experiment->workload == WORKLOAD_GAMMA;
@@ -124,7 +141,8 @@ gboolean draft_check(struct draft *draft, const struct layers *layers, GError **
   struct experiment *experiment = &draft->experiment;
   if (!check_workload(experiment, layers, error) || !check_active(experiment, layers, error) ||
       !check_memory(experiment, layers, error) || !check_pool(experiment, layers, error) ||
-      !check_training(experiment, layers, error) || !check_output(experiment, layers, error))
+      !check_training(experiment, layers, error) || !check_output(experiment, layers, error) ||
+      !check_periods(experiment, layers, error))
     return FALSE;
   if (experiment->slo_ns)
     experiment->slo_multiple = 0;

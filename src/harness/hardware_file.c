@@ -77,7 +77,9 @@ const struct setting hardware_settings[] = {
      .fallback = "17.4", .help = "per tensor moved by a stop-and-go copy, either way"},
 
     {NULL, "control_us", SETTING_REAL, AT(control_ns), US, 0, COST_MAX, .flags = HARDWARE_NETWORK,
-     .unit = "us", .fallback = "0", .help = "one control message; a request costs four"},
+     .unit = "us", .fallback = "0",
+     .help = "one control message to or from such a server (the first kind: also client to controller); a "
+             "request costs four"},
     {NULL, "net_stream_us", SETTING_REAL, AT(net_stream_ns), US, 0, COST_MAX, .flags = HARDWARE_NETWORK,
      .unit = "us", .fallback = "0", .help = "to the first byte of a load's stream"},
     {NULL, "net_group_us", SETTING_REAL, AT(net_group_ns), US, 0, COST_MAX, .flags = HARDWARE_NETWORK,

@@ -3,14 +3,12 @@
  * '}' in the text, after which at most one more top-level object can be complete. */
 #include "harness/json_rows.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <yajl/yajl_parse.h>
 
 #include "core/error.h"
+#include "harness/input_file.h"
 
 #define BUFFER_BYTES (64u * 1024)
 #define NONE         UINT32_MAX
@@ -184,12 +182,9 @@ static void clear_record(struct json_rows *rows)
 
 static gboolean fill_buffer(struct json_rows *rows, GError **error)
 {
-  ssize_t got;
-  do
-    got = read(rows->fd, rows->buffer, BUFFER_BYTES);
-  while (got < 0 && errno == EINTR);
+  gssize got = input_file_read(rows->fd, rows->path, rows->buffer, BUFFER_BYTES, error);
   if (got < 0)
-    return input_error(error, rows->path, 0, "cannot read: %s", g_strerror(errno));
+    return FALSE;
   rows->begin = 0;
   rows->end = (size_t)got;
   rows->eof = got == 0;
@@ -207,28 +202,17 @@ static gboolean start_reading(struct json_rows *rows, GError **error)
   rows->eof = rows->in_array = rows->array_ended = FALSE;
   rows->read_line = 1;
   rows->record_line = 0;
-  if (lseek(rows->fd, 0, SEEK_SET) < 0)
-    return input_error(error, rows->path, 0, "cannot seek: %s", g_strerror(errno));
-  if (!fill_buffer(rows, error))
+  if (!input_file_rewind(rows->fd, rows->path, error) || !fill_buffer(rows, error))
     return FALSE;
-  if (rows->end >= 3 && memcmp(rows->buffer, "\xef\xbb\xbf", 3) == 0)
-    rows->begin = 3;
+  rows->begin = byte_order_mark(rows->buffer, rows->end);
   return TRUE;
 }
 
 struct json_rows *json_rows_open(const char *path, GError **error)
 {
-  struct stat status;
-  int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) {
-    input_error(error, path, 0, "cannot open: %s", g_strerror(errno));
+  int fd = input_file_open(path, error);
+  if (fd < 0)
     return NULL;
-  }
-  if (fstat(fd, &status) < 0 || !S_ISREG(status.st_mode)) {
-    input_error(error, path, 0, "expected a regular file");
-    close(fd);
-    return NULL;
-  }
   struct json_rows *rows = g_new0(struct json_rows, 1);
   rows->path = g_strdup(path);
   rows->fd = fd;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "harness/input_file.h"
 #include "harness/text_file.h"
 
 struct reader {
@@ -158,10 +159,7 @@ static gboolean line_read(struct reader *reader, char *text, GError **error)
 
 static gboolean lines_read(struct reader *reader, GError **error)
 {
-  static const char byte_order_mark[] = "\xef\xbb\xbf";
-  const char *rest = reader->keyfile->text;
-  if (g_str_has_prefix(rest, byte_order_mark))
-    rest += strlen(byte_order_mark);
+  const char *rest = reader->keyfile->text + byte_order_mark(reader->keyfile->text, reader->keyfile->length);
   for (;;) {
     g_autofree char *text = NULL;
     if (!text_next_line(reader->keyfile->path, &rest, KEYFILE_LINE_MAX, &reader->line, &text, error))

@@ -1,14 +1,14 @@
 /* Popularity and names; see model_map.h. */
 #include "harness/model_map.h"
 
-#include <math.h>
-
+#include "core/record.h"
 #include "harness/random.h"
 
 struct name_rank {
   char *name;
   uint64_t rows;
-  uint32_t model;
+  uint32_t index; /* in order of first sight */
+  uint32_t model; /* NO_INDEX: not ranked */
 };
 
 struct model_map {
@@ -17,8 +17,8 @@ struct model_map {
   struct zipf *all;
   struct zipf **profile; /* [profiles] over a profile's variants */
   uint32_t models, turn;
-  GHashTable *names; /* name -> struct name_rank *, owned; looked up only */
-  GPtrArray *order;  /* the same, in order of first sight */
+  GHashTable *names; /* name -> struct name_rank *, owned by order; looked up only */
+  GPtrArray *order;  /* of struct name_rank *, by index */
 };
 
 struct model_map *model_map_new(const struct setup *setup)
@@ -58,31 +58,32 @@ void model_map_free(struct model_map *map)
   g_free(map);
 }
 
-void model_map_count(struct model_map *map, const char *name)
+static const struct name_rank *name_find(struct model_map *map, const char *name)
 {
   struct name_rank *rank = g_hash_table_lookup(map->names, name);
   if (!rank) {
     rank = g_new0(struct name_rank, 1);
-    rank->name = g_strdup(name);
+    *rank = (struct name_rank){.name = g_strdup(name), .index = map->order->len, .model = NO_INDEX};
     g_hash_table_insert(map->names, rank->name, rank);
     g_ptr_array_add(map->order, rank);
   }
-  rank->rows++;
+  return rank;
 }
 
-/* More rows first; equal ones in order of first sight (the sort is stable). */
-static int by_rows(gconstpointer a, gconstpointer b, gpointer unused)
+gboolean model_map_resolve(struct model_map *map, const char *name, struct target *target)
 {
-  const struct name_rank *x = *(struct name_rank *const *)a, *y = *(struct name_rank *const *)b;
-  (void)unused;
-  return x->rows < y->rows ? 1 : x->rows > y->rows ? -1 : 0;
-}
-
-void model_map_rank(struct model_map *map)
-{
-  g_ptr_array_sort_with_data(map->order, by_rows, NULL);
-  for (uint32_t i = 0; i < map->order->len; i++)
-    ((struct name_rank *)map->order->pdata[i])->model = map->setup->popular[i % map->models];
+  enum map_kind kind = map->setup->experiment->map;
+  int64_t profile = -1, model = name ? catalog_find(map->setup->catalog, name, &profile) : -1;
+  *target = (struct target){.kind = TARGET_ANY};
+  if (model >= 0)
+    *target = (struct target){TARGET_MODEL, (uint32_t)model};
+  else if (profile >= 0 && map->profile[profile])
+    *target = (struct target){TARGET_PROFILE, (uint32_t)profile};
+  else if (name && kind == MAP_HASH)
+    *target = (struct target){TARGET_NAME, name_find(map, name)->index};
+  else
+    return !name || kind != MAP_NAME;
+  return TRUE;
 }
 
 uint32_t model_map_draw(struct model_map *map)
@@ -92,32 +93,71 @@ uint32_t model_map_draw(struct model_map *map)
   return map->setup->popular[zipf_draw(map->all, map->rng)];
 }
 
-int64_t model_map_find(struct model_map *map, const char *name)
+/* The model of a ranked name, else NO_INDEX. */
+static uint32_t ranked_model(const struct model_map *map, uint32_t index)
 {
-  int64_t profile = -1, model = name ? catalog_find(map->setup->catalog, name, &profile) : -1;
-  if (model >= 0)
-    return model;
-  if (profile >= 0 && map->profile[profile])
-    return g_array_index(map->setup->catalog->first_model, uint32_t, profile) +
-           zipf_draw(map->profile[profile], map->rng);
-  if (name && map->setup->experiment->map == MAP_NAME)
-    return -1;
-  if (name && map->setup->experiment->map == MAP_HASH) {
-    const struct name_rank *rank = g_hash_table_lookup(map->names, name);
-    if (rank)
-      return rank->model;
+  return ((const struct name_rank *)map->order->pdata[index])->model;
+}
+
+uint32_t model_map_pick(struct model_map *map, struct target target)
+{
+  switch ((enum target_kind)target.kind) {
+  case TARGET_MODEL:
+    return target.index;
+  case TARGET_PROFILE:
+    return g_array_index(map->setup->catalog->first_model, uint32_t, target.index) +
+           zipf_draw(map->profile[target.index], map->rng);
+  case TARGET_NAME:
+    if (ranked_model(map, target.index) != NO_INDEX)
+      return ranked_model(map, target.index);
+    break;
+  case TARGET_ANY:
+    break;
   }
   return model_map_draw(map);
 }
 
-double model_map_mean_service_ns(const struct model_map *map)
+void model_map_count(struct model_map *map, struct target target)
 {
-  double mean = 0;
-  for (uint32_t i = 0; i < map->models; i++) {
-    const struct model *model = catalog_model(map->setup->catalog, map->setup->popular[i]);
-    double part =
-        map->setup->experiment->select == SELECT_LOOP ? 1.0 / map->models : zipf_probability(map->all, i);
-    mean += part * resident_ns(map->setup->plans, model->profile, 0);
+  if (target.kind == TARGET_NAME)
+    ((struct name_rank *)map->order->pdata[target.index])->rows++;
+}
+
+/* More rows first; equal ones in order of first sight. */
+static int by_rows(gconstpointer a, gconstpointer b)
+{
+  const struct name_rank *x = *(struct name_rank *const *)a, *y = *(struct name_rank *const *)b;
+  if (x->rows != y->rows)
+    return x->rows < y->rows ? 1 : -1;
+  return x->index < y->index ? -1 : 1;
+}
+
+void model_map_rank(struct model_map *map)
+{
+  g_autoptr(GPtrArray) sorted = g_ptr_array_new();
+  for (uint32_t i = 0; i < map->order->len; i++)
+    g_ptr_array_add(sorted, map->order->pdata[i]);
+  g_ptr_array_sort(sorted, by_rows);
+  for (uint32_t i = 0; i < sorted->len; i++)
+    ((struct name_rank *)sorted->pdata[i])->model = map->setup->popular[i % map->models];
+}
+
+void model_map_mix(const struct model_map *map, struct target target, double *part)
+{
+  const struct catalog *catalog = map->setup->catalog;
+  uint32_t model = target.kind == TARGET_MODEL  ? target.index
+                   : target.kind == TARGET_NAME ? ranked_model(map, target.index)
+                                                : NO_INDEX;
+  for (uint32_t p = 0; p < catalog->profiles->len; p++)
+    part[p] = 0;
+  if (target.kind == TARGET_PROFILE) {
+    part[target.index] = 1;
+  } else if (model != NO_INDEX) {
+    part[catalog_model(catalog, model)->profile] = 1;
+  } else {
+    gboolean loop = map->setup->experiment->select == SELECT_LOOP;
+    for (uint32_t i = 0; i < map->models; i++)
+      part[catalog_model(catalog, map->setup->popular[i])->profile] +=
+          loop ? 1.0 / map->models : zipf_probability(map->all, i);
   }
-  return mean;
 }

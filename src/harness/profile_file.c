@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "harness/input_file.h"
 #include "harness/setting.h"
 #include "harness/text_file.h"
 
@@ -16,6 +17,7 @@ enum {
 
 static const char columns[] = "layer,kind,param_bytes,compute_us";
 static const double model_bytes_max = 1e15;
+static const double model_us_max = 1e12; /* a million seconds, as for warm_latency_ms */
 
 typedef struct profile Profile; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Profile, profile_free)
@@ -66,8 +68,8 @@ struct table {
   struct header header;
   gboolean seen[G_N_ELEMENTS(header_settings)];
   gboolean columns_read;
-  GArray *layers; /* of struct layer */
-  double bytes;
+  GArray *layers;   /* of struct layer */
+  double bytes, us; /* sums over the layers */
   unsigned line;
 };
 
@@ -116,9 +118,13 @@ static gboolean row_read(struct table *table, const char *text, GError **error)
   if (table->layers->len == LAYERS_MAX)
     return input_error(error, table->path, table->line, "expected at most %d layers", LAYERS_MAX);
   table->bytes += (double)bytes;
+  table->us += us;
   if (table->bytes > model_bytes_max)
     return input_error(error, table->path, table->line, "expected at most %g bytes of parameters in all",
                        model_bytes_max);
+  if (table->us > model_us_max)
+    return input_error(error, table->path, table->line, "expected at most %g us of compute time in all",
+                       model_us_max);
   struct layer layer = {.name = g_strdup(fields[0]), .bytes = bytes, .ns = us * US};
   g_array_append_val(table->layers, layer);
   return TRUE;
@@ -152,6 +158,7 @@ static gboolean table_check(const struct table *table, GError **error)
 
 static gboolean table_read(struct table *table, const char *text, GError **error)
 {
+  text += byte_order_mark(text, strlen(text));
   for (;;) {
     g_autofree char *line = NULL;
     if (!text_next_line(table->path, &text, PROFILE_LINE_MAX, &table->line, &line, error))

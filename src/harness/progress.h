@@ -15,6 +15,8 @@ struct progress;
 struct progress *progress_new(int64_t total_ns, const char *label, gboolean quiet);
 /* done_ns: the run's time now; requests: answered so far. */
 void progress_update(struct progress *progress, int64_t done_ns, uint64_t requests);
+/* For work that has no time of its own: the bar shows what part of it is done, 0 .. 1, and the time left. */
+void progress_share(struct progress *progress, double done);
 /* Erases the bar; NULL is allowed. */
 void progress_free(struct progress *progress);
 
@@ -22,5 +24,7 @@ void progress_free(struct progress *progress);
  * far. */
 char *progress_line(const char *label, int64_t done_ns, int64_t total_ns, uint64_t requests, double elapsed_s,
                     unsigned width);
+/* The same for progress_share. */
+char *progress_share_line(const char *label, double done, double elapsed_s, unsigned width);
 
 #endif

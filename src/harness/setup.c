@@ -5,9 +5,9 @@
 
 #include "core/balancer.h"
 #include "core/error.h"
-#include "core/world.h"
 #include "harness/hardware_file.h"
 #include "harness/profile_file.h"
+#include "harness/setup_check.h"
 
 /* Training steps told at once: enough that months of undisturbed training are few messages, and that a time
  * series of an endless trainer still shows seconds. */
@@ -65,11 +65,10 @@ static void popular_init(struct setup *setup)
   const struct catalog *catalog = setup->catalog;
   uint32_t models = catalog_models(catalog), at = 0;
   setup->popular = g_new(uint32_t, MAX(1, models));
-  const struct model *model = (const struct model *)(const void *)catalog->models->data;
   for (uint32_t variant = 0; at < models; variant++)
-    for (uint32_t m = 0; m < models; m++)
-      if (model[m].variant == variant)
-        setup->popular[at++] = m;
+    for (uint32_t p = 0; p < catalog->profiles->len; p++)
+      if (variant < catalog_variants(catalog, p))
+        setup->popular[at++] = g_array_index(catalog->first_model, uint32_t, p) + variant;
   setup->config.popular = setup->popular;
 }
 
@@ -79,150 +78,6 @@ static uint64_t largest_model(const struct catalog *catalog)
   for (uint32_t m = 0; m < catalog_models(catalog); m++)
     bytes = MAX(bytes, catalog_bytes(catalog, m));
   return bytes;
-}
-
-static uint64_t all_models(const struct catalog *catalog)
-{
-  uint64_t bytes = 0;
-  for (uint32_t m = 0; m < catalog_models(catalog); m++)
-    bytes += catalog_bytes(catalog, m);
-  return bytes;
-}
-
-/* --- checks
- * ---------------------------------------------------------------------------------------------------------*/
-
-static gboolean refuse(const struct setup *setup, GError **error, const char *what, double needs, double has)
-{
-  return input_error(error, setup->experiment->path, 0, "system %s: %s: needs %.3f GB, there are %.3f GB",
-                     setup->config.system->name, what, needs / 1e9, has / 1e9);
-}
-
-static gboolean check_gpu(const struct setup *setup, GError **error)
-{
-  const struct config *config = &setup->config;
-  for (uint32_t hw = 0; hw < config->hardware_count; hw++)
-    for (uint32_t m = 0; m < catalog_models(config->catalog); m++) {
-      uint64_t needs = config_entry_bytes(config, hw, m), has = config_gpu_bytes(config, hw);
-      g_autofree char *name = catalog_model_name(config->catalog, m);
-      g_autofree char *what = g_strdup_printf("GPU memory for %s on %s", name, config->hardware[hw].name);
-      if (config->system->residence != RESIDENCE_EVERYWHERE && needs > has)
-        return refuse(setup, error, what, (double)needs, (double)has);
-    }
-  return TRUE;
-}
-
-static gboolean check_host(const struct setup *setup, GError **error)
-{
-  const struct config *config = &setup->config;
-  for (uint32_t s = 0; s < config->servers; s++) {
-    const struct hardware *hw = config_server_hardware(config, s);
-    uint64_t needs = 0;
-    if (config->system->residence == RESIDENCE_HOST)
-      needs = all_models(config->catalog);
-    else if (config->system->residence == RESIDENCE_POOL || config->system->residence == RESIDENCE_SSD)
-      needs = config->host_cache_bytes + config->server[s].gpus * config->staging_bytes;
-    if (needs > hw->host_memory_bytes)
-      return refuse(setup, error, "host memory of a GPU server", (double)needs,
-                    (double)hw->host_memory_bytes);
-  }
-  return TRUE;
-}
-
-static gboolean check_pool(const struct setup *setup, GError **error)
-{
-  const struct config *config = &setup->config;
-  uint32_t n = config->memory_servers_at_start;
-  if (config->system->residence != RESIDENCE_POOL)
-    return TRUE;
-  if (n == 0 || config->memory_servers > MEMORY_SERVERS_MAX)
-    return input_error(error, setup->experiment->path, 0,
-                       "system %s: expected 1 to %d memory servers, found %u", config->system->name,
-                       MEMORY_SERVERS_MAX, n == 0 ? n : config->memory_servers);
-  if (config->replicas > n)
-    return input_error(error, setup->experiment->path, 0,
-                       "expected replicas of at most %u (memory servers), found %u", n, config->replicas);
-  struct pool_plan *plan =
-      pool_plan_new(setup->plans, config->sharding, 1, n >= 64 ? UINT64_MAX : (1ULL << n) - 1);
-  uint64_t most = 0;
-  for (uint32_t i = 0; i < n; i++) {
-    uint64_t bytes = 0;
-    for (uint32_t m = 0; m < catalog_models(config->catalog); m++)
-      bytes += pool_plan_bytes(plan, config->catalog, m, i, config->replicas);
-    most = MAX(most, bytes);
-  }
-  pool_plan_free(plan);
-  uint64_t has = config->memory_hardware.host_memory_bytes;
-  return most <= has || refuse(setup, error, "shards of one memory server", (double)most, (double)has);
-}
-
-static gboolean check_ssd(const struct setup *setup, GError **error)
-{
-  const struct config *config = &setup->config;
-  if (config->system->residence != RESIDENCE_SSD)
-    return TRUE;
-  for (uint32_t s = 0; s < config->servers_at_start; s++) {
-    uint64_t bytes = 0;
-    for (uint32_t m = 0; m < catalog_models(config->catalog); m++)
-      if ((s + config->servers_at_start - m % config->servers_at_start) % config->servers_at_start <
-          config->ssd_copies)
-        bytes += catalog_bytes(config->catalog, m);
-    uint64_t has = config_server_hardware(config, s)->ssd_bytes;
-    if (bytes > has)
-      return refuse(setup, error, "SSD of a GPU server", (double)bytes, (double)has);
-  }
-  return TRUE;
-}
-
-static gboolean check_staging(const struct setup *setup, GError **error)
-{
-  const struct config *config = &setup->config;
-  if (!config->system->pipelined || config->system->residence == RESIDENCE_HOST)
-    return TRUE;
-  enum load_source source = config->system->residence == RESIDENCE_SSD ? SOURCE_SSD : SOURCE_REMOTE;
-  for (uint32_t p = 0; p < setup->plans->profiles; p++)
-    for (uint32_t hw = 0; hw < config->hardware_count; hw++) {
-      const struct grouping *grouping = load_plan(setup->plans, p, hw, source)->grouping;
-      const struct profile *profile = config->catalog->profiles->pdata[p];
-      uint64_t largest = 0;
-      for (uint32_t j = 0; j < grouping->groups; j++)
-        largest = MAX(largest, grouping->bytes[j]);
-      g_autofree char *what =
-          g_strdup_printf("staging for the largest group of %s (smaller groups need less)", profile->name);
-      if (catalog_variants(config->catalog, p) > 0 && largest > config->staging_bytes)
-        return refuse(setup, error, what, (double)largest, (double)config->staging_bytes);
-    }
-  return TRUE;
-}
-
-static gboolean check_needs(const struct setup *setup, uint32_t capabilities, GError **error)
-{
-  static const struct {
-    uint32_t bit;
-    const char *text;
-  } names[] = {{WORLD_SSD, "an SSD tier"},
-               {WORLD_PAGEABLE, "pageable copies"},
-               {WORLD_SPACE_SHARING, "GPUs shared in space"},
-               {WORLD_UNBOUNDED_MEMORY, "unbounded memory"}};
-  for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
-    if (setup->config.system->needs & names[i].bit & ~capabilities)
-      return input_error(error, setup->experiment->path, 0, "system %s needs %s, which this world lacks",
-                         setup->config.system->name, names[i].text);
-  return TRUE;
-}
-
-static gboolean check(const struct setup *setup, uint32_t capabilities, GError **error)
-{
-  if (setup->config.servers > GPU_SERVERS_MAX)
-    return input_error(error, setup->experiment->path, 0, "expected at most %d GPU servers, found %u",
-                       GPU_SERVERS_MAX, setup->config.servers);
-  if (setup->experiment->gpudirect)
-    return input_error(error, setup->experiment->path, 0,
-                       "pipeline.path: expected host, found gpudirect, which no world has yet");
-  if (catalog_models(setup->catalog) == 0)
-    return input_error(error, setup->experiment->path, 0, "expected a model in [models], found none");
-  return check_needs(setup, capabilities, error) && check_gpu(setup, error) && check_host(setup, error) &&
-         check_pool(setup, error) && check_ssd(setup, error) && check_staging(setup, error);
 }
 
 /* --- what stands under the table
@@ -369,7 +224,7 @@ struct setup *setup_new(const struct experiment *e, uint32_t capabilities, gbool
     return input_error(error, e->path, 0,
                        "a fail event: expected cluster.heartbeat_ms above 0, or nobody would notice"),
            NULL;
-  if (!training_init(setup, error) || !check(setup, capabilities, error))
+  if (!training_init(setup, error) || !setup_check(setup, capabilities, error))
     return NULL;
   setup->constants = constants_text(setup);
   setup->notices = notices_text(setup);

@@ -43,8 +43,9 @@ static gboolean survey(struct trace_reader *reader, gboolean *in_order, GError *
   if (got == TRACE_ERROR)
     return FALSE;
   reader->origin_ns = first;
-  if (reader->rows && __builtin_sub_overflow(last, first, &reader->span_ns))
-    return input_error(error, source->path, 0, "expected arrivals within 292 years of each other");
+  if (reader->rows &&
+      (__builtin_sub_overflow(last, first, &reader->span_ns) || reader->span_ns > TRACE_SPAN_MAX_NS))
+    return input_error(error, source->path, 0, "expected arrivals within 1e9 s of each other");
   return TRUE;
 }
 
@@ -133,6 +134,18 @@ void trace_close(struct trace_reader *reader)
   g_free(reader);
 }
 
+static gboolean check_times(const struct trace_reader *reader, const struct trace_row *row, GError **error)
+{
+  if (row->service_ns > TRACE_SERVICE_MAX_NS)
+    return input_error(error, reader->source->path, row->line,
+                       "expected a service time of at most %g s, found %.9g s",
+                       (double)TRACE_SERVICE_MAX_NS / NS_PER_S, (double)row->service_ns / NS_PER_S);
+  if (row->duration_ns > TRACE_SPAN_MAX_NS)
+    return input_error(error, reader->source->path, row->line, "expected a job of at most %g s, found %.9g s",
+                       (double)TRACE_SPAN_MAX_NS / NS_PER_S, (double)row->duration_ns / NS_PER_S);
+  return TRUE;
+}
+
 int trace_next(struct trace_reader *reader, struct trace_row *row, GError **error)
 {
   *row = absent_row;
@@ -153,7 +166,7 @@ int trace_next(struct trace_reader *reader, struct trace_row *row, GError **erro
   }
   reader->last_ns = row->arrival_ns;
   reader->given++;
-  return TRACE_ROW;
+  return check_times(reader, row, error) ? TRACE_ROW : TRACE_ERROR;
 }
 
 gboolean trace_rewind(struct trace_reader *reader, GError **error)

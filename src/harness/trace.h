@@ -19,6 +19,7 @@ struct trace_row {
   int64_t service_ns;  /* requests: as traced */
   double gpus;         /* jobs: num_gpu (fractions where the layout has them) */
   int64_t duration_ns; /* jobs: run time at that number of GPUs */
+  unsigned line;       /* of the file; 0: the row was not read from one line */
 };
 
 struct trace_options {
@@ -37,7 +38,8 @@ struct trace_reader;
  * are found here; a trace without a row is an error. */
 struct trace_reader *trace_open(const char *path, const struct trace_options *options, GError **error);
 void trace_close(struct trace_reader *reader);
-/* 1: *row is filled; 0: end; -1: error set. */
+/* 1: *row is filled; 0: end; -1: error set. Arrivals lie within 1e9 s of the first, a job takes at most 1e9
+ * s, a request at most 1e6 s. */
 int trace_next(struct trace_reader *reader, struct trace_row *row, GError **error);
 /* Starts again at the first row. */
 gboolean trace_rewind(struct trace_reader *reader, GError **error);

@@ -19,6 +19,9 @@ static gboolean find_columns(struct trace_csv *source, GError **error)
       return input_error(error, source->base.path, 1, "expected a column '%s' (%s), found the header '%s'",
                          name, source->base.format->name, header);
     }
+    if (name && csv_columns_named(source->csv, name) > 1)
+      return input_error(error, source->base.path, 1, "expected one column '%s', found %u", name,
+                         csv_columns_named(source->csv, name));
   }
   return TRUE;
 }
@@ -97,6 +100,7 @@ int trace_csv_next(struct trace_source *base, struct trace_row *row, GError **er
   int got;
   while ((got = csv_next(source->csv, error)) > 0) {
     got = source->layout.fill(source, row, error);
+    row->line = csv_line(source->csv);
     if (got != TRACE_SKIP)
       return got;
   }

@@ -1,11 +1,11 @@
 /* Which layout a trace file has: its header line or first bytes decide. */
 #include "harness/trace_format.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
+#include "harness/input_file.h"
 
 #define PROBE_BYTES 65536u
 
@@ -37,24 +37,18 @@ char *found_text(const char *text)
 
 static char *read_probe(const char *path, GError **error)
 {
-  FILE *file = g_file_test(path, G_FILE_TEST_IS_REGULAR) ? fopen(path, "rbe") : NULL;
-  if (!file) {
-    gboolean exists = g_file_test(path, G_FILE_TEST_EXISTS);
-    input_error(error, path, 0, "%s",
-                !exists                                     ? "no such file"
-                : g_file_test(path, G_FILE_TEST_IS_REGULAR) ? g_strerror(errno)
-                                                            : "expected a regular file");
+  int fd = input_file_open(path, error);
+  if (fd < 0)
     return NULL;
-  }
   char *text = g_malloc0(PROBE_BYTES + 1);
-  size_t length = fread(text, 1, PROBE_BYTES, file);
-  fclose(file);
-  if (length == 0) {
+  gssize length = input_file_read(fd, path, text, PROBE_BYTES, error);
+  close(fd);
+  if (length > 0)
+    return text;
+  if (length == 0)
     input_error(error, path, 0, "expected a trace, found an empty file");
-    g_free(text);
-    return NULL;
-  }
-  return text;
+  g_free(text);
+  return NULL;
 }
 
 /* Fields of the first line, good enough to recognise a header: no quoted commas. */
@@ -109,6 +103,6 @@ const struct trace_format *trace_detect(const char *path, const struct trace_opt
     return by_name(path, name, error);
   if (options && options->time_column)
     return &trace_any_csv;
-  const char *text = g_str_has_prefix(probe, "\xef\xbb\xbf") ? probe + 3 : probe;
+  const char *text = probe + byte_order_mark(probe, strlen(probe));
   return by_content(path, text + strspn(text, " \t\r\n"), error);
 }

@@ -8,6 +8,9 @@
 #define TRACE_COUNTERS_MAX 16u
 #define TRACE_TOKENS_MAX   1000000000LL /* of one request */
 #define TRACE_GPUS_MAX     1000000LL    /* of one job */
+/* Times are bounded as those of an experiment are, so that sums of them stay within 64 bits. */
+#define TRACE_SPAN_MAX_NS    (1000000000 * NS_PER_S) /* first arrival to last; run time of one job */
+#define TRACE_SERVICE_MAX_NS (1000000 * NS_PER_S)    /* of one request */
 
 /* Rows skipped by reason and quirks by kind. Texts are literals. */
 struct trace_counter {

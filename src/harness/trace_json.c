@@ -36,6 +36,7 @@ int trace_json_next(struct trace_source *base, struct trace_row *row, GError **e
   int got;
   while ((got = json_rows_next(source->rows, error)) > 0) {
     got = source->fill(source, row, error);
+    row->line = json_rows_line(source->rows);
     if (got != TRACE_SKIP)
       return got;
   }

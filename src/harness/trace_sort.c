@@ -21,14 +21,14 @@ struct trace_sort *trace_sort_new(GError **error)
   if (sqlite3_exec(
           database,
           "CREATE TABLE row (sequence INTEGER PRIMARY KEY, arrival INTEGER, model TEXT, input INTEGER,"
-          " output INTEGER, service INTEGER, gpus REAL, duration INTEGER)",
+          " output INTEGER, service INTEGER, gpus REAL, duration INTEGER, line INTEGER)",
           NULL, NULL, NULL) != SQLITE_OK ||
       sqlite3_prepare_v2(database,
-                         "INSERT INTO row (arrival, model, input, output, service, gpus, duration)"
-                         " VALUES (?, ?, ?, ?, ?, ?, ?)",
+                         "INSERT INTO row (arrival, model, input, output, service, gpus, duration, line)"
+                         " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                          -1, &sort->insert, NULL) != SQLITE_OK ||
       sqlite3_prepare_v2(database,
-                         "SELECT arrival, model, input, output, service, gpus, duration FROM row"
+                         "SELECT arrival, model, input, output, service, gpus, duration, line FROM row"
                          " ORDER BY arrival, sequence",
                          -1, &sort->select, NULL) != SQLITE_OK) {
     sqlite_failed(database, SORTING, error);
@@ -57,6 +57,7 @@ gboolean trace_sort_add(struct trace_sort *sort, const struct trace_row *row, GE
   sqlite3_bind_int64(sort->insert, 5, row->service_ns);
   sqlite3_bind_double(sort->insert, 6, row->gpus);
   sqlite3_bind_int64(sort->insert, 7, row->duration_ns);
+  sqlite3_bind_int64(sort->insert, 8, row->line);
   int status = sqlite3_step(sort->insert);
   sqlite3_reset(sort->insert);
   return status == SQLITE_DONE || sqlite_failed(sort->database, SORTING, error);
@@ -84,6 +85,7 @@ int trace_sort_next(struct trace_sort *sort, struct trace_row *row, GError **err
       .service_ns = sqlite3_column_int64(sort->select, 4),
       .gpus = sqlite3_column_double(sort->select, 5),
       .duration_ns = sqlite3_column_int64(sort->select, 6),
+      .line = (unsigned)sqlite3_column_int64(sort->select, 7),
   };
   return 1;
 }

@@ -1,11 +1,11 @@
 /* The load generator; see workload.h. */
 #include "harness/workload.h"
 
-#include "core/error.h"
 #include "harness/arrivals.h"
-#include "harness/demand.h"
-#include "harness/model_map.h"
-#include "harness/trace.h"
+#include "harness/clients.h"
+#include "harness/flights.h"
+#include "harness/jobs.h"
+#include "harness/request_times.h"
 
 #define TIMER_ARRIVAL 1
 #define TIMER_PHASE   2
@@ -17,13 +17,6 @@
  * in no time. */
 #define REFUSED_NS (10 * NS_PER_MS)
 
-/* A request in flight. Ids are consecutive, so they live in a ring. */
-struct flight {
-  int64_t arrival_ns;
-  uint32_t model, client;
-  gboolean open;
-};
-
 struct workload {
   const struct setup *setup;
   struct world *world;
@@ -33,58 +26,43 @@ struct workload {
 
   struct arrivals *arrivals; /* open loop */
   struct arrival next;
-  struct model_map *map; /* closed loop */
-  struct demand *demand; /* shifting */
-  uint32_t slots, clients;
-  uint8_t *waiting; /* [clients] its slot is not active */
-  gboolean open_loop, requests_over;
+  struct clients *clients; /* closed loops */
+  gboolean requests_over;
   int64_t last_arrival;
 
-  struct trace_reader *jobs;
-  struct trace_row job;
+  struct jobs *jobs;
+  struct message_job job; /* the next one */
   gboolean jobs_over;
   uint64_t jobs_sent;
 
-  struct flight *ring;
-  uint64_t room, oldest, sent, ended;
+  struct flights *flights;
   double *slo_ns; /* [models] of a request with the profile's service time */
   GError *error;
   void (*finished)(void *context);
   void *finished_context;
 };
 
-/* --- in flight
- * ------------------------------------------------------------------------------------------------------*/
-
-static struct flight *flight(struct workload *w, uint64_t id)
-{
-  return &w->ring[id & (w->room - 1)];
-}
-
-static void ring_grow(struct workload *w)
-{
-  struct flight *ring = g_new0(struct flight, w->room * 2);
-  for (uint64_t id = w->oldest; id < w->sent; id++)
-    ring[id & (w->room * 2 - 1)] = *flight(w, id);
-  g_free(w->ring);
-  w->ring = ring;
-  w->room *= 2;
-}
+/* --- shared helpers
+ * -------------------------------------------------------------------------------------------------*/
 
 static int64_t now(const struct workload *w)
 {
   return world_now(w->world) - w->start;
 }
 
+static void timer(struct workload *w, int64_t at_ns, uint64_t tag)
+{
+  w->world->ops->timer(w->world, max_i64(0, at_ns - now(w)), tag);
+}
+
 static void send(struct workload *w, int64_t arrival_ns, uint32_t model, uint32_t slot, uint32_t client,
                  int64_t service_ns)
 {
-  if (w->sent - w->oldest == w->room)
-    ring_grow(w);
-  *flight(w, w->sent) =
-      (struct flight){.arrival_ns = arrival_ns, .model = model, .client = client, .open = TRUE};
-  struct message m = {.type = MESSAGE_REQUEST,
-                      .request = {.id = w->sent++, .model = model, .slot = slot, .service_ns = service_ns}};
+  struct flight flight = {.arrival_ns = arrival_ns, .model = model, .client = client};
+  struct message m = {
+      .type = MESSAGE_REQUEST,
+      .request = {
+          .id = flights_begin(w->flights, flight), .model = model, .slot = slot, .service_ns = service_ns}};
   w->last_arrival = arrival_ns;
   world_send(w->world, ACTOR(ACTOR_CONTROLLER, 0), &m);
 }
@@ -106,11 +84,6 @@ static void fail(struct workload *w)
 
 /* --- open loop
  * ------------------------------------------------------------------------------------------------------*/
-
-static void timer(struct workload *w, int64_t at_ns, uint64_t tag)
-{
-  w->world->ops->timer(w->world, max_i64(0, at_ns - now(w)), tag);
-}
 
 /* Sends what is due and sets the clock for the next. */
 static void open_loop(struct workload *w)
@@ -147,41 +120,27 @@ static gboolean past_end(const struct workload *w)
 
 static void client_go(struct workload *w, uint32_t client)
 {
-  int64_t until, at = now(w);
-  if (past_end(w))
-    return;
-  if (!w->demand) {
-    send(w, at, model_map_draw(w->map), NO_INDEX, client, 0);
-    return;
-  }
-  uint32_t slot = client % w->slots;
-  w->waiting[client] = slot >= demand_active(w->demand, at, &until);
-  if (!w->waiting[client])
-    send(w, at, demand_model(w->demand, slot, at), slot, client, 0);
+  struct client_ask ask;
+  int64_t at = now(w);
+  if (!past_end(w) && clients_ask(w->clients, client, at, &ask))
+    send(w, at, ask.model, ask.slot, client, 0);
 }
 
+/* Other slots are active now: the clients that waited for them go on. */
 static void phase(struct workload *w)
 {
-  int64_t until;
-  demand_active(w->demand, now(w), &until);
-  for (uint32_t c = 0; c < w->clients; c++)
-    if (w->waiting[c])
+  int64_t until = clients_phase_end(w->clients, now(w));
+  for (uint32_t c = 0; c < clients_count(w->clients); c++)
+    if (clients_waiting(w->clients, c))
       client_go(w, c);
-  if (until != TIME_NEVER && until < w->setup->experiment->duration_ns)
+  if (until < w->setup->experiment->duration_ns)
     timer(w, until, TIMER_PHASE);
 }
 
 static void closed_loop_start(struct workload *w)
 {
   timer(w, w->setup->experiment->duration_ns, TIMER_END);
-  if (w->demand) {
-    for (uint32_t c = 0; c < w->clients; c++)
-      w->waiting[c] = TRUE;
-    phase(w);
-    return;
-  }
-  for (uint32_t c = 0; c < w->clients; c++)
-    client_go(w, c);
+  phase(w);
 }
 
 /* --- training jobs
@@ -189,10 +148,11 @@ static void closed_loop_start(struct workload *w)
 
 static void next_job(struct workload *w)
 {
-  int more = trace_next(w->jobs, &w->job, &w->error);
+  int64_t at_ns;
+  int more = jobs_next(w->jobs, &at_ns, &w->job, &w->error);
   w->jobs_over = more <= 0;
   if (more > 0)
-    timer(w, w->job.arrival_ns, TIMER_JOB);
+    timer(w, at_ns, TIMER_JOB);
   else if (more < 0)
     fail(w);
   else
@@ -201,71 +161,33 @@ static void next_job(struct workload *w)
 
 static void submit_job(struct workload *w)
 {
-  struct message m = {.type = MESSAGE_JOB,
-                      .job = {.gpus_milli = (uint32_t)(MIN(w->job.gpus, 1e6) * 1000 + 0.5),
-                              .duration_ns = max_i64(0, w->job.duration_ns)}};
+  struct message m = {.type = MESSAGE_JOB, .job = w->job};
   world_send(w->world, ACTOR(ACTOR_CONTROLLER, 0), &m);
   w->jobs_sent++;
   next_job(w);
 }
 
-static gboolean jobs_open(struct workload *w, GError **error)
-{
-  const struct experiment *e = w->setup->experiment;
-  w->jobs_over = e->train_trace == NULL;
-  if (w->jobs_over)
-    return TRUE;
-  struct trace_options options = {.format = e->train_trace_format, .seed = e->seed};
-  w->jobs = trace_open(e->train_trace, &options, error);
-  if (!w->jobs)
-    return FALSE;
-  return trace_kind(w->jobs) == TRACE_JOBS ||
-         input_error(error, e->train_trace, 0, "expected a trace of training jobs, found one of %s",
-                     trace_kind(w->jobs) == TRACE_REQUESTS ? "requests: name it in [workload]" : "nodes");
-}
-
 /* --- answers
  * --------------------------------------------------------------------------------------------------------*/
 
-/* Control latency of one hop: what the answer took beyond the durations that it tells, over its four hops. */
-static void fill_times(struct request_row *row, const struct message_answer *m)
-{
-  row->dispatch_ns = row->start_ns = -1;
-  if (m->queued_ns < 0)
-    return;
-  int64_t known = m->queued_ns + max_i64(0, m->waited_ns) + max_i64(0, m->executed_ns);
-  int64_t hop = (row->end_ns - row->arrival_ns - known) / 4;
-  row->dispatch_ns = row->arrival_ns + hop + m->queued_ns;
-  if (m->waited_ns >= 0 && m->executed_ns >= 0)
-    row->start_ns = row->dispatch_ns + hop + m->waited_ns;
-}
-
-static void end_request(struct workload *w, uint64_t id, const struct request_row *row)
-{
-  flight(w, id)->open = FALSE;
-  w->ended++;
-  while (w->oldest < w->sent && !flight(w, w->oldest)->open)
-    w->oldest++;
-  w->done(w->done_context, row);
-}
-
 static void answered(struct workload *w, const struct message_answer *m)
 {
-  if (m->id < w->oldest || m->id >= w->sent || !flight(w, m->id)->open)
-    return; /* a second answer counts for nothing */
-  const struct flight *f = flight(w, m->id);
-  uint32_t client = f->client;
+  const struct flight *flight = flights_find(w->flights, m->id);
+  if (!flight || m->outcome >= OUTCOME_COUNT || m->found >= FOUND_COUNT)
+    return; /* a second answer counts for nothing, nor does one that makes no sense */
+  uint32_t client = flight->client;
   struct request_row row = {.id = m->id,
-                            .model = f->model,
+                            .model = flight->model,
                             .gpu = m->gpu,
-                            .arrival_ns = f->arrival_ns,
+                            .arrival_ns = flight->arrival_ns,
                             .end_ns = now(w),
                             .outcome = (enum outcome)m->outcome,
                             .found = (enum found)m->found};
-  fill_times(&row, m);
+  request_times(&w->setup->config, m, &row);
   row.slo_met =
       row.outcome == OUTCOME_COMPLETED && (double)(row.end_ns - row.arrival_ns) <= w->slo_ns[row.model];
-  end_request(w, m->id, &row);
+  flights_end(w->flights, m->id);
+  w->done(w->done_context, &row);
   if (client != NO_INDEX && (row.outcome == OUTCOME_REJECTED || row.outcome == OUTCOME_LOST))
     timer(w, now(w) + REFUSED_NS, (uint64_t)client << 8 | TIMER_AGAIN);
   else if (client != NO_INDEX)
@@ -276,18 +198,20 @@ static void answered(struct workload *w, const struct message_answer *m)
 void workload_interrupt(struct workload *w)
 {
   w->requests_over = w->jobs_over = TRUE;
-  for (uint64_t id = w->oldest; id < w->sent; id++) {
-    const struct flight *f = flight(w, id);
+  for (uint64_t id = flights_oldest(w->flights); id < flights_begun(w->flights); id++) {
+    const struct flight *flight = flights_find(w->flights, id);
+    if (!flight)
+      continue;
     struct request_row row = {.id = id,
-                              .model = f->model,
+                              .model = flight->model,
                               .gpu = NO_INDEX,
-                              .arrival_ns = f->arrival_ns,
+                              .arrival_ns = flight->arrival_ns,
                               .dispatch_ns = -1,
                               .start_ns = -1,
                               .end_ns = now(w),
                               .outcome = OUTCOME_INTERRUPTED};
-    if (f->open)
-      end_request(w, id, &row);
+    flights_end(w->flights, id);
+    w->done(w->done_context, &row);
   }
 }
 
@@ -298,9 +222,8 @@ static void workload_start(void *actor)
 {
   struct workload *w = actor;
   w->start = world_now(w->world);
-  if (w->jobs)
-    next_job(w);
-  if (w->open_loop)
+  next_job(w);
+  if (w->arrivals)
     open_loop_start(w);
   else
     closed_loop_start(w);
@@ -375,23 +298,15 @@ static void slo_init(struct workload *w)
 
 static gboolean source_init(struct workload *w, GError **error)
 {
-  const struct experiment *e = w->setup->experiment;
-  const struct config *config = &w->setup->config;
-  w->open_loop =
-      e->workload == WORKLOAD_TRACE || e->workload == WORKLOAD_POISSON || e->workload == WORKLOAD_GAMMA;
-  if (w->open_loop) {
-    w->arrivals = arrivals_new(w->setup, error);
-    return w->arrivals != NULL;
-  }
-  const struct server_config *last = &config->server[config->servers_at_start - 1];
-  w->slots = last->first_gpu + last->gpus;
-  w->clients = e->outstanding ? e->outstanding : w->slots;
-  w->waiting = g_new0(uint8_t, w->clients);
-  if (e->workload == WORKLOAD_SHIFTING)
-    w->demand = demand_new(w->setup, w->slots);
+  enum workload_kind kind = w->setup->experiment->workload;
+  w->jobs = jobs_new(w->setup, error);
+  if (!w->jobs)
+    return FALSE;
+  if (kind == WORKLOAD_CLOSED || kind == WORKLOAD_SHIFTING)
+    w->clients = clients_new(w->setup);
   else
-    w->map = model_map_new(w->setup);
-  return TRUE;
+    w->arrivals = arrivals_new(w->setup, error);
+  return w->clients || w->arrivals;
 }
 
 struct workload *workload_new(const struct setup *setup, struct world *world, workload_done done,
@@ -402,10 +317,9 @@ struct workload *workload_new(const struct setup *setup, struct world *world, wo
   w->world = world;
   w->done = done;
   w->done_context = context;
-  w->room = 1024;
-  w->ring = g_new0(struct flight, w->room);
+  w->flights = flights_new();
   slo_init(w);
-  if (!jobs_open(w, error) || !source_init(w, error)) {
+  if (!source_init(w, error)) {
     workload_free(w);
     return NULL;
   }
@@ -417,20 +331,17 @@ void workload_free(struct workload *w)
   if (!w)
     return;
   arrivals_free(w->arrivals);
-  model_map_free(w->map);
-  demand_free(w->demand);
-  if (w->jobs)
-    trace_close(w->jobs);
+  clients_free(w->clients);
+  jobs_free(w->jobs);
+  flights_free(w->flights);
   g_clear_error(&w->error);
-  g_free(w->waiting);
-  g_free(w->ring);
   g_free(w->slo_ns);
   g_free(w);
 }
 
 int64_t workload_span_ns(const struct workload *w)
 {
-  int64_t span = w->open_loop ? arrivals_span_ns(w->arrivals) : w->setup->experiment->duration_ns;
+  int64_t span = w->arrivals ? arrivals_span_ns(w->arrivals) : w->setup->experiment->duration_ns;
   return span < 0 && w->requests_over ? w->last_arrival : span;
 }
 
@@ -441,7 +352,7 @@ gboolean workload_sent_all(const struct workload *w)
 
 gboolean workload_finished(const struct workload *w)
 {
-  return workload_sent_all(w) && w->ended == w->sent;
+  return workload_sent_all(w) && flights_ended(w->flights) == flights_begun(w->flights);
 }
 
 uint64_t workload_jobs(const struct workload *w)
@@ -451,7 +362,7 @@ uint64_t workload_jobs(const struct workload *w)
 
 uint64_t workload_ended(const struct workload *w)
 {
-  return w->ended;
+  return flights_ended(w->flights);
 }
 
 const GError *workload_error(const struct workload *w)
@@ -468,10 +379,6 @@ void workload_on_finished(struct workload *w, void (*finished)(void *context), v
 GPtrArray *workload_notices(const struct workload *w)
 {
   GPtrArray *lines = w->arrivals ? arrivals_notices(w->arrivals) : g_ptr_array_new_with_free_func(g_free);
-  if (w->jobs) {
-    g_autoptr(GPtrArray) trace = trace_notices(w->jobs);
-    for (uint32_t i = 0; i < trace->len; i++)
-      g_ptr_array_add(lines, g_strdup(trace->pdata[i]));
-  }
+  jobs_add_notices(w->jobs, lines);
   return lines;
 }

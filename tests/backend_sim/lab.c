@@ -150,7 +150,7 @@ static void run_stored(struct lab *lab, const struct setup *setup, struct report
 {
   static volatile sig_atomic_t interrupted;
   g_autoptr(GError) error = NULL;
-  g_autofree char *path = g_build_filename(lab->folder, "x.db", NULL), *notices = NULL;
+  g_autofree char *path = g_build_filename(lab->folder, "x.db", NULL);
   struct run_outputs outputs = {
       .quiet = TRUE, .interrupted = &interrupted, .clock_offset_ns = lab->clock_offset_ns};
   if (lab->rows) {
@@ -158,7 +158,7 @@ static void run_stored(struct lab *lab, const struct setup *setup, struct report
     cr_assert(outputs.store && store_begin_run(outputs.store, &run->info, setup->catalog, &error), "%s",
               error ? error->message : "");
   }
-  cr_assert(run_system(setup, &run->info, &outputs, &run->figures, &notices, &error), "%s",
+  cr_assert(run_system(setup, &run->info, &outputs, &run->figures, &result->notices, &error), "%s",
             error ? error->message : "");
   if (lab->rows) {
     cr_assert(store_end_run(outputs.store, &run->figures, FALSE, &error) &&
@@ -171,11 +171,16 @@ static void run_stored(struct lab *lab, const struct setup *setup, struct report
 struct lab_result *lab_run(struct lab *lab, const char *system, ...)
 {
   va_list list;
-  struct experiment *experiment = NULL;
-  g_autoptr(GError) error = NULL;
   va_start(list, system);
   g_autoptr(GPtrArray) sets = sets_of(system, list);
   va_end(list);
+  return lab_run_sets(lab, system, sets);
+}
+
+struct lab_result *lab_run_sets(struct lab *lab, const char *system, GPtrArray *sets)
+{
+  struct experiment *experiment = NULL;
+  g_autoptr(GError) error = NULL;
   struct setup *setup = set_up(lab, system, sets, &experiment, &error);
   cr_assert_not_null(setup, "%s: %s", system, error ? error->message : "");
   struct lab_result *result = g_new0(struct lab_result, 1);
@@ -215,6 +220,7 @@ void lab_result_free(struct lab_result *result)
   if (result->queues)
     g_array_unref(result->queues);
   g_free(result->json);
+  g_free(result->notices);
   g_free(result);
 }
 

@@ -15,6 +15,7 @@ struct lab_result {
   GArray *rows;   /* of struct request_row, by id; NULL unless asked for */
   GArray *queues; /* of struct usage_row, time_ns and queue alone; NULL unless asked for */
   char *json;     /* without the value of wall_s */
+  char *notices;
 };
 
 struct lab {
@@ -29,6 +30,8 @@ void lab_free(struct lab *lab);
 void lab_write(const struct lab *lab, const char *name, const char *text);
 /* Runs the system with the --set texts that follow, up to NULL; the test fails where the run does. */
 struct lab_result *lab_run(struct lab *lab, const char *system, ...) G_GNUC_NULL_TERMINATED;
+/* The same with the texts in an array, NULL-terminated. */
+struct lab_result *lab_run_sets(struct lab *lab, const char *system, GPtrArray *sets);
 /* The message with which the experiment is refused; the test fails where it is not. */
 char *lab_refusal(struct lab *lab, const char *system, ...) G_GNUC_NULL_TERMINATED;
 void lab_result_free(struct lab_result *result);

@@ -77,10 +77,11 @@ static inline void oracle_net(uint64_t cut[ORACLE_GROUPS_MAX][ORACLE_SLOTS_MAX],
   }
 }
 
-/* comp(last), the model's first group computing no sooner than free_at; net NULL: all is in host memory. */
-static inline long double oracle_pipeline(const struct grouping *g, const struct profile *p,
-                                          const struct hardware *hw, const long double *net,
-                                          long double free_at)
+/* comp(last) on a GPU of a kind, the model's first group computing no sooner than free_at; net NULL: all is
+ * in host memory. */
+static inline long double oracle_pipeline_on(uint32_t kind, const struct grouping *g, const struct profile *p,
+                                             const struct hardware *hw, const long double *net,
+                                             long double free_at)
 {
   long double pcie = 0, comp = free_at;
   for (uint32_t j = 0; j < g->groups; j++) {
@@ -88,13 +89,20 @@ static inline long double oracle_pipeline(const struct grouping *g, const struct
     uint32_t layers = 0;
     for (uint32_t i = g->first_layer[j]; i < g->first_layer[j + 1]; i++, layers++) {
       bytes += p->layer_bytes[i];
-      compute += p->timing[0].layer_ns[i];
+      compute += p->timing[kind].layer_ns[i];
     }
     pcie =
         (pcie > arrived ? pcie : arrived) + hw->pcie_transfer_ns + oracle_transfer(bytes, hw->pcie_bytes_s);
     comp = (comp > pcie ? comp : pcie) + hw->group_sync_ns + compute + hw->launch_ns * layers;
   }
   return comp;
+}
+
+static inline long double oracle_pipeline(const struct grouping *g, const struct profile *p,
+                                          const struct hardware *hw, const long double *net,
+                                          long double free_at)
+{
+  return oracle_pipeline_on(0, g, p, hw, net, free_at);
 }
 
 static inline long double oracle_resident(const struct profile *p, const struct hardware *hw)

@@ -49,17 +49,27 @@ void small_world_free(struct small_world *w)
   g_free(w);
 }
 
+void small_world_kinds(struct small_world *w, uint32_t kinds)
+{
+  for (uint32_t k = 1; k < kinds; k++)
+    w->config.hardware[k] = w->config.hardware[0];
+  w->config.hardware_count = kinds;
+  catalog_free(w->catalog);
+  w->catalog = catalog_new(kinds);
+}
+
 uint32_t small_world_model(struct small_world *w, uint32_t layers, const uint64_t *bytes,
                            const double *compute_ns, uint32_t variants)
 {
   g_autofree char *name = g_strdup_printf("net%u", w->catalog->profiles->len);
   struct profile *profile = profile_new(name, layers);
-  double sum = 0;
-  for (uint32_t i = 0; i < layers; i++) {
+  for (uint32_t i = 0; i < layers; i++)
     profile->layer_bytes[i] = bytes[i];
-    sum += profile->timing[0].layer_ns[i] = compute_ns[i];
+  for (uint32_t k = 0; k < w->config.hardware_count; k++) {
+    struct profile_timing *timing = &profile->timing[k];
+    for (uint32_t i = 0; i < layers; i++)
+      timing->warm_ns += timing->layer_ns[i] = compute_ns[i] * w->config.hardware[k].compute_scale;
   }
-  profile->timing[0].warm_ns = sum;
   profile_sum(profile);
   return catalog_add(w->catalog, profile, variants);
 }
@@ -160,11 +170,12 @@ void small_world_plan(struct small_world *w)
   for (uint32_t m = 0; m < catalog_models(w->catalog); m++)
     w->popular[m] = m;
   config->popular = w->popular;
-  for (uint32_t s = 0; s < w->servers + w->servers_later; s++)
-    w->server[s] = (struct server_config){.gpus = w->gpus_per_server, .first_gpu = s * w->gpus_per_server};
   config->server = w->server;
   config->servers_at_start = w->servers;
   config->servers = w->servers + w->servers_later;
+  for (uint32_t s = 0; s < config->servers; s++)
+    w->server[s] = (struct server_config){
+        .hw = w->kind[s], .gpus = w->gpus_per_server, .first_gpu = s * w->gpus_per_server};
   config->gpus = config->servers * w->gpus_per_server;
   config->memory_servers_at_start = w->memory_servers;
   config->memory_servers = w->memory_servers + w->memory_servers_later;
@@ -189,6 +200,14 @@ void small_world_run(struct small_world *w, int64_t until_ns)
     small_world_start(w);
   if (w->answered < w->requests || w->requests == 0)
     sim_run(w->sim, until_ns);
+}
+
+void small_world_until(struct small_world *w, int64_t until_ns)
+{
+  if (!w->sim)
+    small_world_start(w);
+  while (!sim_run(w->sim, until_ns))
+    ; /* stopped by the last answer */
 }
 
 int64_t small_world_latency(const struct small_world *w, uint32_t request)

@@ -24,7 +24,8 @@ struct small_world {
   struct grouping_policy grouping;
   struct sim_options options;
   uint32_t servers, gpus_per_server, memory_servers;
-  uint32_t servers_later, memory_servers_later; /* that a test may add */
+  uint32_t servers_later, memory_servers_later; /* numbers that may be added in mid-run */
+  uint32_t kind[SMALL_SERVERS_MAX];             /* of each server: index into config.hardware */
 
   struct catalog *catalog;
   struct load_plans *plans;
@@ -41,7 +42,10 @@ struct small_world {
 struct small_world *small_world_new(const char *system);
 void small_world_free(struct small_world *w);
 
-/* Adds variants of a profile; returns the first model id. compute_ns: of each layer. */
+/* As many kinds of GPU server, each a copy of the first as it is now; before any model is added. */
+void small_world_kinds(struct small_world *w, uint32_t kinds);
+/* Adds variants of a profile; returns the first model id. compute_ns: of each layer, times the kind's
+ * compute_scale. */
 uint32_t small_world_model(struct small_world *w, uint32_t layers, const uint64_t *bytes,
                            const double *compute_ns, uint32_t variants);
 struct profile *small_world_profile(struct small_world *w, uint32_t model);
@@ -57,6 +61,8 @@ void small_world_plan(struct small_world *w);
 void small_world_start(struct small_world *w);
 /* Starts if need be and runs until every request is answered, or until_ns. */
 void small_world_run(struct small_world *w, int64_t until_ns);
+/* Starts if need be and runs up to the time, whatever has been answered. */
+void small_world_until(struct small_world *w, int64_t until_ns);
 int64_t small_world_latency(const struct small_world *w, uint32_t request);
 
 #endif

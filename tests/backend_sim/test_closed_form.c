@@ -187,7 +187,7 @@ Test(closed_form, two_loads_share_the_ingress)
   double expected = 2 * net + (double)bytes[0] / hw->pcie_bytes_s * 1e9;
   cr_expect(fabs((double)small_world_latency(w, first) - expected) <= 1, "%.3f", expected);
   cr_expect(fabs((double)small_world_latency(w, second) - expected) <= 1, "%.3f", expected);
-  struct sim_usage usage;
+  struct usage usage;
   sim_usage(w->sim, &usage);
   cr_expect_eq(usage.net_bytes, 2 * bytes[0], "net_bytes are the bytes of the groups fetched");
   small_world_free(w);

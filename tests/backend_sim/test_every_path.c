@@ -85,7 +85,7 @@ static void check_distmind(uint32_t g, enum sharding_kind sharding, gboolean seq
   long double again =
       costs ? oracle_pipeline(small_world_grouping(w, model, SOURCE_HOST), p, hw, NULL, 0) : load;
   expect_ns(w, 3, again, 1, what);
-  struct sim_usage usage;
+  struct usage usage;
   sim_usage(w->sim, &usage);
   uint64_t loads = costs ? 2 : 3;
   cr_expect(usage.loads[SOURCE_REMOTE] == loads && usage.loads[SOURCE_HOST] == 3 - loads, "%s", what);

@@ -214,3 +214,63 @@ Test(members, a_load_path_that_no_world_has_is_refused)
   g_autofree char *message = lab_refusal(lab, "distmind", "models.a=1", "pipeline.path=gpudirect", NULL);
   cr_expect(strstr(message, "gpudirect"), "%s", message);
 }
+
+/* A server that was told to leave works off what it has: its GPU time counts until it has. */
+Test(members, gpu_time_counts_until_a_server_is_gone)
+{
+  g_autoptr(Lab) lab = lab_new();
+  g_autoptr(LabResult) one =
+      lab_run(lab, "ideal", "models.a=1", "workload.kind=closed", "workload.outstanding=50",
+              "workload.duration_s=2", "events.x=at 1 remove gpu_server 0", NULL);
+  lab_check_conserved(one, "the only server leaves");
+  cr_expect_eq(one->figures.completed, 150, "100 by then, and 50 in its queue");
+  cr_expect_float_eq(one->figures.gpu_utilization, 1, 1e-9, "%.9f", one->figures.gpu_utilization);
+  /* Of two, the one that stays is busy for 2 s; the other until its 25 are done, 1.25 s. */
+  g_autoptr(LabResult) two =
+      lab_run(lab, "ideal", "models.a=1", "workload.kind=closed", "workload.outstanding=50",
+              "cluster.gpu_servers=2", "workload.duration_s=2", "events.x=at 1 remove gpu_server 0", NULL);
+  cr_expect_float_eq(two->figures.gpu_utilization, 1, 1e-9, "%.9f", two->figures.gpu_utilization);
+  cr_expect_float_eq(two->figures.throughput_rps, (2 + 1.25) / 0.01 / 2, 1, "%g",
+                     two->figures.throughput_rps);
+  /* One fails at 0.5 s; one comes at 1.5 s, and has its first request when the other's next one is done. */
+  g_autoptr(LabResult) three = lab_run(
+      lab, "ideal", "models.a=1", "workload.kind=closed", "workload.outstanding=50", "cluster.gpu_servers=2",
+      "workload.duration_s=2", "events.x=at 0.5 fail gpu_server 0", "events.y=at 1.5 add gpu_server 1", NULL);
+  cr_expect_float_eq(three->figures.gpu_utilization, (2 + 0.5 + 0.49) / (2 + 0.5 + 0.5), 1e-9, "%.9f",
+                     three->figures.gpu_utilization);
+}
+
+/* The window of a trace ends with its last arrival, though nobody knew beforehand. */
+Test(members, a_trace_ends_the_window_with_its_last_arrival)
+{
+  g_autoptr(Lab) lab = lab_new();
+  lab_write(lab, "requests.csv", "arrival_s,model\n0,a-0\n0.005,a-0\n0.03,a-0\n0.042,a-0\n");
+  g_autofree char *trace = g_strdup_printf("workload.trace=%s/requests.csv", lab->folder);
+  g_autoptr(LabResult) result = lab_run(lab, "ideal", "models.a=1", "workload.kind=trace", trace,
+                                        "workload.map=name", "workload.duration_s=0", NULL);
+  lab_check_conserved(result, "trace");
+  cr_expect_eq(result->figures.window_s, 0.042);
+  cr_expect_float_eq(result->figures.throughput_rps, 3 / 0.042, 1e-9, "%g", result->figures.throughput_rps);
+  cr_expect_float_eq(result->figures.gpu_utilization, 30.0 / 42, 1e-9, "%g", result->figures.gpu_utilization);
+}
+
+/* Set in mid-run as much as at the start: cache and staging of every server must fit its host. */
+Test(members, a_cache_that_the_host_cannot_hold_is_refused)
+{
+  g_autoptr(Lab) lab = lab_new();
+  lab_write(
+      lab, "small.ini",
+      "[hardware]\ngpu = lab\ngpu_memory_gb = 16\nhost_memory_gb = 10\nnic_gbit_s = 80\npcie_gbyte_s = 12\n");
+  g_autofree char *little = lab_refusal(lab, "distmind", "models.a=1", "cluster.staging_gb=6",
+                                        "events.x=at 3 set cluster.host_cache_gb 250.1", NULL);
+  cr_expect(strstr(little, "256.100 GB") && strstr(little, "256.000 GB"), "%s", little);
+  g_autofree char *later = lab_refusal(
+      lab, "distmind", "models.a=1", "cluster.staging_gb=1", "cluster.host_cache_gb=1",
+      "events.x=at 3 set cluster.host_cache_gb 9.1", "events.y=at 2 add gpu_server 1 of small.ini", NULL);
+  cr_expect(strstr(later, "10.100 GB"), "%s", later);
+  g_autoptr(LabResult) fits = lab_run(lab, "distmind", "models.a=1", "cluster.staging_gb=1",
+                                      "cluster.host_cache_gb=1", "events.x=at 3 set cluster.host_cache_gb 9",
+                                      "events.y=at 2 add gpu_server 1 of small.ini", NULL);
+  lab_check_conserved(fits, "as large as the host");
+  cr_expect_eq(fits->figures.host_memory_bytes, 2 * 10000000000);
+}

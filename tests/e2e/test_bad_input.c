@@ -33,6 +33,7 @@ static const struct bad_file experiments[] = {
     {GOOD "kind = poisson\n[workload\n", "x.ini:10", "workload"},
     {GOOD "kind\n", "x.ini:9", "kind"},
     {GOOD "kind = trace\ntrace = absent.csv\n", "x.ini:10", "absent.csv"},
+    {GOOD "kind = shifting\nduration_s = 1\nshift_period_s = 1e-9\n", "x.ini:11", "microsecond"},
     {"[experiment]\nsystems = ideal;idle\n[models]\nresnet152 = 2\n", "x.ini:2", "idle"},
     {"[cluster]\nhardware = h2OO\n[models]\nresnet152 = 2\n", "x.ini:2", "h2OO"},
     {"[cluster]\nhardware = h200\n[models]\nresnet15 = 2\n[workload]\nrate_rps = 1\n", "x.ini:4", "resnet15"},
@@ -62,6 +63,9 @@ static const struct bad_file traces[] = {
     {"arrival_s,model\n0.5,a\n1e300,b\n", "t.csv:3", "1e300"},
     {"arrival_s,model\n0.5,a,b,c\n", "t.csv:2", ""},
     {"arrival_s,model\n0.5,\"a\n", "t.csv:2", ""},
+    {"arrival_s,arrival_s\n0.5,1\n", "t.csv:1", "one column"},
+    {"arrival_s\n0\n9000000000\n", "t.csv", "1e9 s"},
+    {"arrival_s,service_s\n0,1\n1,9000000000\n", "t.csv:3", "service time"},
 };
 
 Test(bad_input, malformed_traces_name_file_and_line)
@@ -78,6 +82,31 @@ Test(bad_input, malformed_traces_name_file_and_line)
     g_autofree char *left = folder_list(folder);
     cr_assert_str_eq(left, "t.csv x.ini", "left behind: %s", left);
   }
+}
+
+/* What only the run can see: nothing is left behind then either. */
+Test(bad_input, traces_that_do_not_fit_the_experiment)
+{
+  static const struct {
+    const char *set, *where, *what;
+  } cases[] = {
+      {"workload.map=name", "t.csv:3", "'other'"},
+      {"experiment.warmup_s=3000", "x.ini", "warmup_s"},
+      {"workload.speedup=0.000001", "x.ini", "speedup"},
+      {"cluster.report_ms=0.0000011", "report_ms", "microsecond"},
+      {"workload.trace=jobs.csv", "jobs.csv", "training jobs"},
+  };
+  g_autoptr(Folder) folder = folder_new();
+  folder_write(folder, "x.ini", GOOD "kind = trace\ntrace = t.csv\nduration_s = 0\n");
+  folder_write(folder, "t.csv", "arrival_s,model\n0,resnet152\n0.1,other\n3000,resnet152-1\n");
+  folder_write(folder, "jobs.csv", "job_id,submission_time,duration,num_gpu\nj,0,1,1\n");
+  for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+    g_autoptr(ProgramOutcome) outcome =
+        program_run(folder, "run", "x.ini", "--out", "x.db", "--set", cases[i].set, NULL);
+    expect_refused(outcome, cases[i].where, cases[i].what, NULL);
+  }
+  g_autofree char *left = folder_list(folder);
+  cr_assert_str_eq(left, "jobs.csv t.csv x.ini", "left behind: %s", left);
 }
 
 Test(bad_input, overrides_and_files_that_are_no_files)

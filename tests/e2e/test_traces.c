@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <yajl/yajl_tree.h>
 
 #include "harness/trace.h"
 
@@ -158,4 +159,49 @@ Test(traces, shipped_experiments_run)
     run_shipped(&requests[i], "requests");
   for (gsize i = 0; i < G_N_ELEMENTS(jobs); i++)
     run_shipped(&jobs[i], "training_jobs");
+}
+
+static double figure_of(yajl_val run, const char *key)
+{
+  const char *path[] = {key, NULL};
+  yajl_val value = yajl_tree_get(run, path, yajl_t_number);
+  cr_assert_not_null(value, "no %s", key);
+  return YAJL_GET_DOUBLE(value);
+}
+
+/* A system that cannot keep up completes less in the window than arrives in it, and its latency is the length
+ * of a queue that grows: such a comparison says nothing. */
+static void expect_stable(const char *json, const char *experiment)
+{
+  const char *runs_path[] = {"runs", NULL}, *system_path[] = {"system", NULL};
+  char message[200];
+  yajl_val root = yajl_tree_parse(json, message, sizeof message);
+  cr_assert_not_null(root, "%s: %s", experiment, message);
+  yajl_val runs = yajl_tree_get(root, runs_path, yajl_t_array);
+  cr_assert(runs && YAJL_GET_ARRAY(runs)->len > 1, "%s", json);
+  for (size_t i = 0; i < YAJL_GET_ARRAY(runs)->len; i++) {
+    yajl_val run = YAJL_GET_ARRAY(runs)->values[i];
+    double window_s = figure_of(run, "window_s"), arriving = figure_of(run, "requests") / window_s;
+    const char *system = YAJL_GET_STRING(yajl_tree_get(run, system_path, yajl_t_string));
+    cr_expect_geq(figure_of(run, "throughput_rps"), 0.98 * arriving, "%s: %s does not keep up", experiment,
+                  system);
+    cr_expect_leq(figure_of(run, "duration_s"), 1.05 * window_s, "%s: %s answers late", experiment, system);
+  }
+  yajl_tree_free(root);
+}
+
+Test(traces, every_system_keeps_up_in_shipped_experiments)
+{
+  for (gsize i = 0; i < G_N_ELEMENTS(requests); i++) {
+    if (!requests[i].experiment)
+      continue;
+    g_autoptr(Folder) folder = folder_new();
+    g_autofree char *experiment =
+        g_strdup_printf(DM_SOURCE_DIR "/experiments/%s.ini", requests[i].experiment);
+    g_autofree char *trace = trace_or_skip(requests[i].file);
+    g_autoptr(ProgramOutcome) outcome = program_run(folder, "run", experiment, "--json", "--out", "t.db",
+                                                    "--set", "output.requests=none", "--trace", trace, NULL);
+    cr_assert_eq(outcome->status, 0, "%s: %s", requests[i].experiment, outcome->err);
+    expect_stable(outcome->out, requests[i].experiment);
+  }
 }

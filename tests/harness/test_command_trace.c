@@ -125,7 +125,7 @@ Test(command_trace, wrong_use_is_one_line_and_leaves_nothing, .init = redirect)
       {{"info", NULL}, "trace info: expected one FILE, found 0"},
       {{"info", "a", "b", NULL}, "trace info: expected one FILE, found 2"},
       {{"info", "--no-such", NULL}, "trace info: Unknown option --no-such"},
-      {{"info", "/no/such/file", NULL}, "/no/such/file: no such file"},
+      {{"info", "/no/such/file", NULL}, "/no/such/file: cannot open: No such file"},
       {{"info", bad, "--seed", "x", NULL}, "--seed: expected a whole number, found 'x'"},
       {{"info", bad, "--time-unit", "ms", NULL}, "need --time-column"},
       {{"info", bad, NULL}, ":3: column 'input_tokens'"},

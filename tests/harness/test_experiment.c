@@ -37,33 +37,39 @@ Test(experiment, defaults_are_the_documented_ones)
   cr_expect(g_str_has_suffix(e->profile_dir[0], "experiments/profiles/v100"));
 }
 
-Test(experiment, every_value_reaches_its_field)
+/* Every value below differs from its default. */
+Test(experiment, experiment_and_output_values_reach_their_fields)
 {
-  g_autoptr(Experiment) e = experiment_good(
-      "speedup = 2\nload = 0.5\nmap = hash\nlimit = 7\nservice = trace\nzipf = 1.1\nselect = loop\n"
-      "shift_period_s = 0.5\nactive = 8:2;4:8\noutstanding = 9\nduration_s = 30\ncv = 3\ntimeout_s = "
-      "1.5\nmax_queue = 12\n"
-      "[experiment]\nname = x\nseed = 18446744073709551615\nsystems = mps; ray\nwarmup_s = 2\ninitial = "
-      "cold\n"
-      "[cluster]\nhardware = h200\nmemory_hardware = c6in\ngpu_servers = 2\ngpus_per_server = "
-      "4\nmemory_servers = 3\n"
-      "host_cache_gb = 4.096\nstaging_gb = 0.5\ngpu_model_gb = 20\ngpu_models_max = 2\nheartbeat_ms = 50\n"
-      "heartbeat_misses = 5\nreport_ms = 20\nssd_copies = 2\n"
-      "[balancing]\npolicy = round_robin\n[cache]\npolicy = lru\n"
-      "[pipeline]\ngrouping = optimal\nsharding = hybrid\norder = sequential\nwindow_mb = 64\nreplicas = "
-      "2\npath = gpudirect\n"
-      "[training]\nmodel = bert_base\nbatch_ms = 106\nstate_gb = 0.7\nyield = step\n"
-      "[slo]\nabsolute_ms = 100\n"
-      "[output]\nrequests = sample:10\ndecisions = all\nusage = none\ntimeline = t.json\ntimeline_from_s = "
-      "1\n"
-      "timeline_to_s = 2\n",
-      "", NULL);
+  g_autoptr(Experiment) e =
+      experiment_good("duration_s = 30\n[experiment]\nname = x\nseed = 18446744073709551615\nsystems = mps; "
+                      "ray\nwarmup_s = 2\n"
+                      "initial = cold\n[slo]\nabsolute_ms = 100\n"
+                      "[output]\nrequests = sample:10\ndecisions = all\nusage = none\ntimeline = t.json\n"
+                      "timeline_from_s = 1\ntimeline_to_s = 2\n",
+                      "", NULL);
   cr_expect_str_eq(e->name, "x");
   cr_expect_eq(e->seed, G_MAXUINT64);
   cr_expect_str_eq(e->systems[0], "mps");
   cr_expect_str_eq(e->systems[1], "ray");
   cr_expect_eq(e->warmup_ns, 2 * NS_PER_S);
   cr_expect_not(e->warm);
+  cr_expect_eq(e->slo_ns, 100 * NS_PER_MS);
+  cr_expect_eq(e->slo_multiple, 0);
+  cr_expect_str_eq(e->requests, "sample");
+  cr_expect_eq(e->requests_sample, 10);
+  cr_expect(e->decisions);
+  cr_expect_not(e->usage);
+  cr_expect_str_eq(e->timeline, "t.json");
+  cr_expect_eq(e->timeline_to_ns, 2 * NS_PER_S);
+}
+
+Test(experiment, cluster_values_reach_their_fields)
+{
+  g_autoptr(Experiment) e = experiment_good(
+      "[cluster]\nhardware = h200\nmemory_hardware = c6in\ngpu_servers = 2\ngpus_per_server = 4\n"
+      "memory_servers = 3\nhost_cache_gb = 4.096\nstaging_gb = 0.5\ngpu_model_gb = 20\ngpu_models_max = 2\n"
+      "heartbeat_ms = 50\nheartbeat_misses = 5\nreport_ms = 20\nssd_copies = 2\n",
+      "", NULL);
   cr_expect_str_eq(e->memory_hardware.name, "c6in");
   cr_expect_eq(e->gpus_per_server, 4);
   cr_expect_eq(e->memory_servers, 3);
@@ -75,6 +81,15 @@ Test(experiment, every_value_reaches_its_field)
   cr_expect_eq(e->heartbeat_misses, 5);
   cr_expect_eq(e->report_ns, 20 * NS_PER_MS);
   cr_expect_eq(e->ssd_copies, 2);
+}
+
+Test(experiment, workload_values_reach_their_fields)
+{
+  g_autoptr(Experiment) e = experiment_good(
+      "speedup = 2\nload = 0.5\nmap = hash\nlimit = 7\nservice = trace\nzipf = 1.1\nselect = loop\n"
+      "shift_period_s = 0.5\nactive = 8:2;4:8\noutstanding = 9\nduration_s = 30\ncv = 3\ntimeout_s = 1.5\n"
+      "max_queue = 12\n",
+      "", NULL);
   cr_expect_eq(e->speedup, 2);
   cr_expect_eq(e->load, 0.5);
   cr_expect_eq(e->map, MAP_HASH);
@@ -92,6 +107,15 @@ Test(experiment, every_value_reaches_its_field)
   cr_expect_eq(e->rate_rps, 10);
   cr_expect_eq(e->timeout_ns, NS_PER_S * 3 / 2);
   cr_expect_eq(e->max_queue, 12);
+}
+
+Test(experiment, values_of_policies_and_training_reach_their_fields)
+{
+  g_autoptr(Experiment) e = experiment_good(
+      "[cluster]\nmemory_servers = 3\n[balancing]\npolicy = round_robin\n[cache]\npolicy = lru\n"
+      "[pipeline]\ngrouping = optimal\nsharding = hybrid\norder = sequential\nwindow_mb = 64\nreplicas = 2\n"
+      "path = gpudirect\n[training]\nmodel = bert_base\nbatch_ms = 106\nstate_gb = 0.7\nyield = step\n",
+      "", NULL);
   cr_expect_str_eq(e->balancer, "round_robin");
   cr_expect(e->cache_set);
   cr_expect_eq(e->cache, CACHE_LRU);
@@ -108,14 +132,6 @@ Test(experiment, every_value_reaches_its_field)
   cr_expect_eq(e->train_state_bytes, 700000000);
   cr_expect(e->yield_set);
   cr_expect_eq(e->yield, YIELD_STEP);
-  cr_expect_eq(e->slo_ns, 100 * NS_PER_MS);
-  cr_expect_eq(e->slo_multiple, 0);
-  cr_expect_str_eq(e->requests, "sample");
-  cr_expect_eq(e->requests_sample, 10);
-  cr_expect(e->decisions);
-  cr_expect_not(e->usage);
-  cr_expect_str_eq(e->timeline, "t.json");
-  cr_expect_eq(e->timeline_to_ns, 2 * NS_PER_S);
 }
 
 Test(experiment, set_wins_over_system_wins_over_file)

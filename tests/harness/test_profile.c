@@ -74,6 +74,7 @@ Test(profile, malformed_files_name_file_and_line)
       {COLUMNS "a,Conv,99999999999999999999,1\n", "p.csv:2: param_bytes: expected a whole number"},
       {COLUMNS "a,Conv,600000000000000,1\na,Conv,600000000000000,1\n",
        "p.csv:3: expected at most 1e+15 bytes"},
+      {COLUMNS "a,Conv,1,600000000000\na,Conv,1,600000000000\n", "p.csv:3: expected at most 1e+12 us"},
       {COLUMNS "a,Conv,1,-1\n", "p.csv:2: compute_us: expected a number"},
       {COLUMNS "a,Conv,1,nan\n", "p.csv:2: compute_us: expected a number"},
       {COLUMNS "a,Conv,1,inf\n", "p.csv:2: compute_us: expected a number"},
@@ -94,6 +95,13 @@ Test(profile, malformed_files_name_file_and_line)
     cr_expect(g_error_matches(error, DM_ERROR, DM_ERROR_INPUT));
     cr_expect(g_str_has_prefix(error->message, cases[i].message), "case %zu: %s", i, error->message);
   }
+}
+
+Test(profile, byte_order_mark_and_carriage_returns_are_no_text)
+{
+  g_autoptr(Profile) profile = parse("\xef\xbb\xbf# warm_latency_ms: 7\r\n" COLUMNS "a,C,1,1\r\n", NULL);
+  cr_assert_not_null(profile);
+  cr_expect_eq(profile->timing[0].warm_ns, 7.0 * NS_PER_MS);
 }
 
 Test(profile, other_timing_must_be_of_the_same_layers)

@@ -266,57 +266,59 @@ static void expect_failure(const char *name, const char *text, const struct trac
   temporary_remove(path);
 }
 
+/* A file and what the refusal says. */
+static const struct {
+  const char *text, *expected;
+} damage[] = {
+    {"", "bad: expected a trace, found an empty file"},
+    {"x,y\n1,2\n", "bad:1: expected a known trace layout"},
+    {"arrival_s\n", "bad: expected a trace with a row, found none"},
+    {"arrival_s\n1\nx\n",
+     "bad:3: column 'arrival_s': expected a time that is not negative, as a decimal number, found 'x'"},
+    {"arrival_s\n-1\n", "bad:2: column 'arrival_s': expected a time that is not negative"},
+    {"arrival_s\nnan\n", "bad:2: column 'arrival_s'"},
+    {"arrival_s\n99999999999999999999\n", "bad:2: column 'arrival_s'"},
+    {"arrival_s,input_tokens\n1,2.5\n",
+     "bad:2: column 'input_tokens': expected a whole number from 0 to 1000000000, found '2.5'"},
+    {"arrival_s,model\n1,a\n2\n", "bad:3: expected 2 fields as in the header, found 1"},
+    {"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-02-30 00:00:00,1,1\n",
+     "bad:2: column 'TIMESTAMP': expected a time like"},
+    {"app,func,end_timestamp,duration\na,f,1,-1\n", "bad:2: column 'duration'"},
+    {"HashOwner,HashApp,HashFunction,Trigger,1,2\na,b,c,t,0,x\n",
+     "bad:2: minute 2: expected a number of calls"},
+    {"HashOwner,HashApp,HashFunction,Trigger,1,2\na,b,c,t,0,0\n", "bad: expected a trace with a row"},
+    {"Timestamp,Model,Request tokens,Response tokens\n1,m,5,0\n",
+     "found none (1 skipped: failed request (0 response tokens))"},
+    {"{\"timestamp\": 1, \"input_length\": 5}\n",
+     "bad:1: 'output_length': expected a whole number from 0 to 1000000000, found nothing"},
+    {"{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 1}\n\n{\"timestamp\": \"1\",\n "
+     "\"input_length\": 5}\n",
+     "bad:3: 'timestamp': expected a time that is not negative, found '1'"},
+    {"{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 1}\n{\"timestamp\": 1, \"inp",
+     "bad:2: expected JSON objects"},
+    {"{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 1}\n7\n", "bad:2: expected an object"},
+    {"{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 1}\n[]\n",
+     "bad:2: expected an object, found an array"},
+    {"{\"input_length\": {]\n", "bad:1: expected JSON objects"},
+    {"[{\"attempts\": [], \"submitted_time\": \"yesterday\"}]",
+     "bad:1: 'submitted_time': expected a time like"},
+    {"[\n{\"attempts\": 3}]", "bad:2: 'attempts': expected an array, found '3'"},
+    {"[{\"attempts\": []}", "bad:1: expected"},
+    {"[{\"attempts\": []}] {}", "bad:1: expected the end of the file after the array"},
+    {"job_id,submission_time,duration,num_gpu\nj,1,2,-1\n",
+     "bad:2: column 'num_gpu': expected a number of GPUs"},
+    {"num_gpu,gpu_milli,pod_phase,creation_time,deletion_time,scheduled_time,qos\n1,1001,Running,1,2,1,"
+     "LS\n",
+     "bad:2: column 'gpu_milli'"},
+    {"num_gpu,gpu_milli,pod_phase,creation_time,deletion_time,scheduled_time,qos\n1,1000,Running,1,2,,LS\n",
+     "bad:2: column 'scheduled_time': expected a time in s of a pod that is not Pending, found ''"},
+    {"num_gpu,gpu_milli,pod_phase,creation_time,deletion_time,scheduled_time,qos\n1,1000,Running,1,2,3,"
+     "LS\n",
+     "bad:2: column 'deletion_time': expected a time not before scheduled_time, found '2'"},
+};
+
 Test(trace, damage_is_named_with_file_and_line)
 {
-  static const struct {
-    const char *text, *expected;
-  } damage[] = {
-      {"", "bad: expected a trace, found an empty file"},
-      {"x,y\n1,2\n", "bad:1: expected a known trace layout"},
-      {"arrival_s\n", "bad: expected a trace with a row, found none"},
-      {"arrival_s\n1\nx\n",
-       "bad:3: column 'arrival_s': expected a time that is not negative, as a decimal number, found 'x'"},
-      {"arrival_s\n-1\n", "bad:2: column 'arrival_s': expected a time that is not negative"},
-      {"arrival_s\nnan\n", "bad:2: column 'arrival_s'"},
-      {"arrival_s\n99999999999999999999\n", "bad:2: column 'arrival_s'"},
-      {"arrival_s,input_tokens\n1,2.5\n",
-       "bad:2: column 'input_tokens': expected a whole number from 0 to 1000000000, found '2.5'"},
-      {"arrival_s,model\n1,a\n2\n", "bad:3: expected 2 fields as in the header, found 1"},
-      {"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-02-30 00:00:00,1,1\n",
-       "bad:2: column 'TIMESTAMP': expected a time like"},
-      {"app,func,end_timestamp,duration\na,f,1,-1\n", "bad:2: column 'duration'"},
-      {"HashOwner,HashApp,HashFunction,Trigger,1,2\na,b,c,t,0,x\n",
-       "bad:2: minute 2: expected a number of calls"},
-      {"HashOwner,HashApp,HashFunction,Trigger,1,2\na,b,c,t,0,0\n", "bad: expected a trace with a row"},
-      {"Timestamp,Model,Request tokens,Response tokens\n1,m,5,0\n",
-       "found none (1 skipped: failed request (0 response tokens))"},
-      {"{\"timestamp\": 1, \"input_length\": 5}\n",
-       "bad:1: 'output_length': expected a whole number from 0 to 1000000000, found nothing"},
-      {"{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 1}\n\n{\"timestamp\": \"1\",\n "
-       "\"input_length\": 5}\n",
-       "bad:3: 'timestamp': expected a time that is not negative, found '1'"},
-      {"{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 1}\n{\"timestamp\": 1, \"inp",
-       "bad:2: expected JSON objects"},
-      {"{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 1}\n7\n", "bad:2: expected an object"},
-      {"{\"timestamp\": 1, \"input_length\": 5, \"output_length\": 1}\n[]\n",
-       "bad:2: expected an object, found an array"},
-      {"{\"input_length\": {]\n", "bad:1: expected JSON objects"},
-      {"[{\"attempts\": [], \"submitted_time\": \"yesterday\"}]",
-       "bad:1: 'submitted_time': expected a time like"},
-      {"[\n{\"attempts\": 3}]", "bad:2: 'attempts': expected an array, found '3'"},
-      {"[{\"attempts\": []}", "bad:1: expected"},
-      {"[{\"attempts\": []}] {}", "bad:1: expected the end of the file after the array"},
-      {"job_id,submission_time,duration,num_gpu\nj,1,2,-1\n",
-       "bad:2: column 'num_gpu': expected a number of GPUs"},
-      {"num_gpu,gpu_milli,pod_phase,creation_time,deletion_time,scheduled_time,qos\n1,1001,Running,1,2,1,"
-       "LS\n",
-       "bad:2: column 'gpu_milli'"},
-      {"num_gpu,gpu_milli,pod_phase,creation_time,deletion_time,scheduled_time,qos\n1,1000,Running,1,2,,LS\n",
-       "bad:2: column 'scheduled_time': expected a time in s of a pod that is not Pending, found ''"},
-      {"num_gpu,gpu_milli,pod_phase,creation_time,deletion_time,scheduled_time,qos\n1,1000,Running,1,2,3,"
-       "LS\n",
-       "bad:2: column 'deletion_time': expected a time not before scheduled_time, found '2'"},
-  };
   for (size_t i = 0; i < G_N_ELEMENTS(damage); i++)
     expect_failure("bad", damage[i].text, NULL, damage[i].expected);
   expect_failure("bad", "arrival_s\n1\n", &(struct trace_options){.format = "nativ"},

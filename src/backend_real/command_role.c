@@ -1,0 +1,163 @@
+/* `controller`, `gpu-server`, `memory-server`: one role of a cluster each, until told to go. */
+#include "backend_real/command_role.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "backend_real/cluster_file.h"
+#include "backend_real/coordinator.h"
+#include "backend_real/log.h"
+#include "backend_real/server.h"
+#include "core/error.h"
+
+struct arguments {
+  char *cluster, *address, *log;
+  gint index, first_gpu, parent, listening_fd;
+};
+
+static void arguments_clear(struct arguments *a)
+{
+  g_free(a->cluster);
+  g_free(a->address);
+  g_free(a->log);
+}
+
+/* A child of `run --local` ends with its parent, even one that was killed. */
+static gboolean tie_to_parent(gint parent, GError **error)
+{
+  if (parent <= 0)
+    return TRUE;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() == parent)
+    return TRUE;
+  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "process %d, which began this one, has ended", parent);
+  return FALSE;
+}
+
+static gboolean arguments_read(int argc, char **argv, struct arguments *a, GError **error)
+{
+  const GOptionEntry entries[] = {
+      {"cluster", 0, 0, G_OPTION_ARG_FILENAME, &a->cluster, NULL, NULL},
+      {"index", 0, 0, G_OPTION_ARG_INT, &a->index, NULL, NULL},
+      {"address", 0, 0, G_OPTION_ARG_FILENAME, &a->address, NULL, NULL},
+      {"first-gpu", 0, 0, G_OPTION_ARG_INT, &a->first_gpu, NULL, NULL},
+      {"log", 0, 0, G_OPTION_ARG_FILENAME, &a->log, NULL, NULL},
+      {"parent", 0, 0, G_OPTION_ARG_INT, &a->parent, NULL, NULL},
+      {"listening-fd", 0, 0, G_OPTION_ARG_INT, &a->listening_fd, NULL, NULL},
+      {NULL, 0, 0, 0, NULL, NULL, NULL},
+  };
+  g_auto(GStrv) rest = command_options(argc, argv, entries, error);
+  if (!rest || !command_arguments(argv, rest, 0, 0, "no argument", error))
+    return FALSE;
+  if (!a->cluster)
+    return input_error(error, NULL, 0, "%s: expected --cluster CLUSTER.ini; `%s %s --help` shows how",
+                       argv[0], g_get_prgname(), argv[0]);
+  if (a->index < 0 || a->index > 0xffff || a->first_gpu < 0)
+    return input_error(error, NULL, 0, "%s: expected --index from 0 to 65535, found %d", argv[0], a->index);
+  return log_level_set(a->log ? a->log : "info", error) && tie_to_parent(a->parent, error);
+}
+
+/* --- the controller
+ * -------------------------------------------------------------------------------------------------*/
+
+static void tell_endpoint(void *context, const char *endpoint)
+{
+  const struct arguments *a = context;
+  if (a->listening_fd >= 0) {
+    dprintf(a->listening_fd, "%s\n", endpoint);
+    close(a->listening_fd);
+  }
+}
+
+static gboolean run_controller(int argc, char **argv, GError **error)
+{
+  struct arguments a = {.listening_fd = -1};
+  struct key_pair keys;
+  struct hub_config hub;
+  gboolean good = arguments_read(argc, argv, &a, error);
+  g_autoptr(ClusterFile) file = good ? cluster_file_load(a.cluster, error) : NULL;
+  good =
+      file && cluster_file_hub(file, &keys, &hub, error) && coordinator_run(&hub, tell_endpoint, &a, error);
+  arguments_clear(&a);
+  return good;
+}
+
+/* --- servers
+ * --------------------------------------------------------------------------------------------------------*/
+
+static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError **error)
+{
+  struct arguments a = {.listening_fd = -1};
+  struct link_keys keys;
+  struct server_options options = {.kind = kind};
+  gboolean good = arguments_read(argc, argv, &a, error);
+  g_autoptr(ClusterFile) file = good ? cluster_file_load(a.cluster, error) : NULL;
+  good = file && cluster_file_link(file, &keys, &options.link, error);
+  if (good) {
+    options.index = (uint32_t)a.index;
+    options.first_gpu = (uint32_t)a.first_gpu;
+    options.data_address = a.address ? a.address : (char *)"127.0.0.1";
+    good = server_run(&options, error);
+  }
+  arguments_clear(&a);
+  return good;
+}
+
+static gboolean run_gpu_server(int argc, char **argv, GError **error)
+{
+  return run_server(ACTOR_GPU_SERVER, argc, argv, error);
+}
+
+static gboolean run_memory_server(int argc, char **argv, GError **error)
+{
+  return run_server(ACTOR_MEMORY_SERVER, argc, argv, error);
+}
+
+#define COMMON_HELP                                                                                          \
+  "  --cluster FILE    where the controller listens, and keys (`distmind-real keygen` makes them):\n"        \
+  "                      [cluster]\n"                                                                        \
+  "                      controller = 10.0.0.1:7700\n"                                                       \
+  "                      controller_key = controller.pub\n"                                                  \
+  "                      controller_secret = controller.secret   # read by the controller alone\n"           \
+  "                      authorized = peers                      # its folder of public keys\n"              \
+  "                      key = peer.secret                       # read by all others\n"                     \
+  "  --log LEVEL       error, warning, info (default) or debug\n"                                            \
+  "\nEnds on SIGTERM. "
+
+const struct command command_controller = {
+    .name = "controller",
+    .summary = "the controller of a cluster: all other roles link to it",
+    .run = run_controller,
+    .help = "controller --cluster CLUSTER.ini [--log LEVEL]\n\n"
+            "Listens for servers and clients, and serves one run after another.\n\n" COMMON_HELP
+            "Without keys it listens on loopback only.\n\n"
+            "Example:\n  distmind-real keygen controller && distmind-real keygen peers/gpu0\n"
+            "  distmind-real controller --cluster cluster.ini\n",
+};
+
+const struct command command_gpu_server = {
+    .name = "gpu-server",
+    .summary = "a server of the GPU pool",
+    .run = run_gpu_server,
+    .help = "gpu-server --cluster CLUSTER.ini --index N [--first-gpu G] [--log LEVEL]\n\n"
+            "Computes requests on this machine's GPUs, with models that it loads from the memory servers.\n\n"
+            "  --index N         its place in the GPU pool, from 0\n"
+            "  --first-gpu G     first of its GPUs on this machine (default 0)\n" COMMON_HELP
+            "It may be started while a run is on, if the experiment has a place for it.\n\n"
+            "Example:\n  distmind-real gpu-server --cluster cluster.ini --index 0\n",
+};
+
+const struct command command_memory_server = {
+    .name = "memory-server",
+    .summary = "a server of the memory pool",
+    .run = run_memory_server,
+    .help = "memory-server --cluster CLUSTER.ini --index N --address HOST[:PORT] [--log LEVEL]\n\n"
+            "Holds shards of the models in memory; GPU servers read them.\n\n"
+            "  --index N         its place in the memory pool, from 0\n"
+            "  --address A       where GPU servers reach it: data is authenticated by tickets, not "
+            "encrypted\n" COMMON_HELP
+            "It may be started while a run is on, if the experiment has a place for it.\n\n"
+            "Example:\n  distmind-real memory-server --cluster cluster.ini --index 0 --address 10.0.0.2\n",
+};

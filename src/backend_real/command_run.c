@@ -1,0 +1,180 @@
+/* `run` in the real world: a cluster on this machine, or one that is there. */
+#include "backend_real/command_run.h"
+
+#include <signal.h>
+#include "backend_real/client.h"
+#include "backend_real/local.h"
+#include "backend_real/log.h"
+#include "backend_real/real_world.h"
+#include "core/error.h"
+
+/* One command a process: its options and what it opened. */
+static struct {
+  gboolean local_wanted, share_gpus;
+  char *cluster, *device, *transport, *images, *log;
+  double pace;
+  struct local *local;
+  struct client *client;
+  struct client_options options;
+} real;
+
+static const GOptionEntry options[] = {
+    {"local", 0, 0, G_OPTION_ARG_NONE, &real.local_wanted, NULL, NULL},
+    {"cluster", 0, 0, G_OPTION_ARG_FILENAME, &real.cluster, NULL, NULL},
+    {"device", 0, 0, G_OPTION_ARG_FILENAME, &real.device, NULL, NULL},
+    {"transport", 0, 0, G_OPTION_ARG_FILENAME, &real.transport, NULL, NULL},
+    {"pace", 0, 0, G_OPTION_ARG_DOUBLE, &real.pace, NULL, NULL},
+    {"images", 0, 0, G_OPTION_ARG_FILENAME, &real.images, NULL, NULL},
+    {"share-gpus", 0, 0, G_OPTION_ARG_NONE, &real.share_gpus, NULL, NULL},
+    {"log", 0, 0, G_OPTION_ARG_FILENAME, &real.log, NULL, NULL},
+    {NULL, 0, 0, 0, NULL, NULL, NULL},
+};
+
+static gboolean always(const struct experiment *experiment)
+{
+  (void)experiment;
+  return TRUE;
+}
+
+static gboolean options_check(GError **error)
+{
+  if (real.local_wanted == (real.cluster != NULL))
+    return input_error(error, NULL, 0,
+                       "run: expected --local (a cluster on this machine) or --cluster CLUSTER.ini");
+  if (!(real.pace >= 0 && real.pace <= 10000))
+    return input_error(error, NULL, 0, "--pace: expected Gbit/s from 0 (none) to 10000, found %g", real.pace);
+  return log_level_set(real.log ? real.log : "warning", error);
+}
+
+/* --- a cluster on this machine
+ * ----------------------------------------------------------------------------------------------*/
+
+static gboolean ensure(const struct setup *setup, enum actor_kind kind, uint32_t index, GError **error)
+{
+  uint32_t first_gpu = kind == ACTOR_GPU_SERVER ? setup->config.server[index].first_gpu : 0;
+  return local_ensure(real.local, kind, index, first_gpu, error);
+}
+
+static gboolean ensure_all(const struct setup *setup, GError **error)
+{
+  for (uint32_t i = 0; i < setup->config.memory_servers_at_start; i++)
+    if (!ensure(setup, ACTOR_MEMORY_SERVER, i, error))
+      return FALSE;
+  for (uint32_t i = 0; i < setup->config.servers_at_start; i++)
+    if (!ensure(setup, ACTOR_GPU_SERVER, i, error))
+      return FALSE;
+  return TRUE;
+}
+
+/* fail: SIGKILL. add: the next places of the pool get a process. */
+static gboolean local_event(void *context, const struct experiment_event *event, GError **error)
+{
+  const struct setup *setup = context;
+  enum actor_kind kind = event->member == MEMBER_GPU_SERVER ? ACTOR_GPU_SERVER : ACTOR_MEMORY_SERVER;
+  if (event->kind == EVENT_FAIL) {
+    local_signal(real.local, kind, event->number, SIGKILL);
+    return TRUE;
+  }
+  uint32_t places = kind == ACTOR_GPU_SERVER ? setup->config.servers : setup->config.memory_servers;
+  uint32_t wanted = event->number;
+  for (uint32_t i = kind == ACTOR_GPU_SERVER ? setup->config.servers_at_start
+                                             : setup->config.memory_servers_at_start;
+       i < places && wanted > 0; i++)
+    if (!local_has(real.local, kind, i)) {
+      wanted--;
+      if (!ensure(setup, kind, i, error))
+        return FALSE;
+    }
+  return TRUE;
+}
+
+/* --- the backend
+ * ----------------------------------------------------------------------------------------------------*/
+
+static gboolean real_open(const struct experiment *base, char **sets, GError **error)
+{
+  (void)base;
+  if (!options_check(error))
+    return FALSE;
+  real.options = (struct client_options){.device = real.device ? real.device : "auto",
+                                         .transport = real.transport ? real.transport : "auto",
+                                         .image_folder = real.images ? real.images : "",
+                                         .pace_gbit_s = real.pace,
+                                         .share_gpus = real.share_gpus,
+                                         .sets = sets};
+  if (real.local_wanted) {
+    real.local = local_start(real.log ? real.log : "warning", error);
+    if (!real.local)
+      return FALSE;
+    real.options.event = local_event;
+  }
+  g_autoptr(ClusterFile) file =
+      cluster_file_load(real.local ? local_cluster_file(real.local) : real.cluster, error);
+  real.client = file ? client_new(file, error) : NULL;
+  return real.client != NULL;
+}
+
+static gboolean real_run(const struct setup *setup, const struct run_info *info,
+                         const struct run_outputs *outputs, struct figures *figures, char **notices,
+                         GError **error)
+{
+  if (real.local && !ensure_all(setup, error))
+    return FALSE;
+  real.options.context = (void *)setup;
+  return client_run(real.client, &real.options, setup, info, outputs, figures, notices, error);
+}
+
+static void real_close(void)
+{
+  client_free(real.client);
+  local_stop(real.local);
+  g_free(real.cluster);
+  g_free(real.device);
+  g_free(real.transport);
+  g_free(real.images);
+  g_free(real.log);
+}
+
+static const struct backend backend = {.name = "real",
+                                       .options = options,
+                                       .capabilities = REAL_CAPABILITIES,
+                                       .needs_heartbeats = always,
+                                       .open = real_open,
+                                       .run = real_run,
+                                       .close = real_close};
+
+static gboolean run_command(int argc, char **argv, GError **error)
+{
+  return backend_run_command(&backend, argc, argv, error);
+}
+
+const struct command command_run = {
+    .name = "run",
+    .summary = "run an experiment on real processes, links and GPUs",
+    .run = run_command,
+    .help =
+        "run EXPERIMENT.ini --local|--cluster CLUSTER.ini [--device auto|cuda|host] [--transport auto|tcp]\n"
+        "           [--pace GBIT_S] [--images FOLDER] [--share-gpus] [--log LEVEL]\n"
+        "           [--system A,B] [--set SECTION.KEY=VALUE]... [--trace FILE] [--seed N]\n"
+        "           [--out FILE.db] [--force] [--timeline FILE.json] [--json] [--quiet] [--print-config]\n"
+        "\n"
+        "Runs the experiment under each of its systems, in real time, and prints the comparison table: the "
+        "same\n"
+        "table, JSON and database as distmind-sim's. Which devices and transports were really used stands "
+        "under "
+        "it.\n"
+        "\n"
+        "  --local           controller, memory servers and GPU servers as processes on this machine\n"
+        "  --cluster FILE    the cluster of this controller (see `distmind-real controller --help`)\n"
+        "  --device D        cuda: GPUs; host: the processor stands in for them; auto (default): cuda if "
+        "there is "
+        "one\n"
+        "  --transport T     tcp; auto (default): the best that both ends have\n"
+        "  --pace GBIT_S     limits each server's traffic, so that loopback behaves like a NIC of that rate\n"
+        "  --images FOLDER   packed images NAME.dmi of the models (`model pack`); else bytes are generated\n"
+        "  --share-gpus      several GPU servers may use one GPU\n"
+        "  --log LEVEL       error, warning (default), info or debug\n" RUN_OPTIONS_HELP "\n"
+        "Examples:\n"
+        "  distmind-real run experiments/real-quickstart.ini --local\n"
+        "  distmind-real run experiments/real-quickstart.ini --local --device host --pace 10 --json\n",
+};

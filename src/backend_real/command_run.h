@@ -1,0 +1,9 @@
+/* `run`: an experiment under one or more systems on real processes. */
+#ifndef DM_REAL_COMMAND_RUN_H
+#define DM_REAL_COMMAND_RUN_H
+
+#include "harness/command.h"
+
+extern const struct command command_run;
+
+#endif

@@ -1,0 +1,11 @@
+/* The commands of distmind-real beside the harness's own: one file each, one line in commands.c. */
+#ifndef DM_REAL_COMMANDS_H
+#define DM_REAL_COMMANDS_H
+
+#include "harness/command.h"
+
+extern const struct command command_keygen, command_real_model;
+
+extern const struct command *const real_commands[]; /* NULL-terminated */
+
+#endif

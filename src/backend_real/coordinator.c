@@ -1,0 +1,377 @@
+/* The controller's process; see coordinator.h. */
+#include "backend_real/coordinator_internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include "core/error.h"
+
+#define GATHER_NS    (30 * NS_PER_S) /* for the servers of a run to link */
+#define PREPARE_NS   (600 * NS_PER_S)
+#define RECORDS_SENT 512
+
+void coordinator_frame(struct coordinator *c, actor_id to, enum frame_kind kind, GBytes *bytes)
+{
+  gsize size;
+  const void *data = g_bytes_get_data(bytes, &size);
+  hub_send(c->hub, to, kind, data, size);
+  g_bytes_unref(bytes);
+}
+
+/* --- the end of a run
+ * -----------------------------------------------------------------------------------------------*/
+
+void coordinator_over(struct coordinator *c)
+{
+  loop_timer_cancel(c->loop, c->deadline);
+  if (c->rw)
+    real_world_close(c->rw);
+  controller_free(c->controller);
+  real_world_free(c->rw);
+  setup_free(c->setup);
+  experiment_free(c->experiment);
+  run_spec_clear(&c->spec);
+  members_end(c);
+  g_array_set_size(c->records, 0);
+  c->controller = NULL;
+  c->rw = NULL;
+  c->setup = NULL;
+  c->experiment = NULL;
+  c->deadline = 0;
+  c->meter = 0;
+  c->failure[0] = '\0';
+  c->stage = RUN_NONE;
+}
+
+/* Servers close their side; nobody waits for them. */
+static void abandon(struct coordinator *c)
+{
+  for (guint i = 0; i < c->members->len; i++) {
+    const struct member *member = &g_array_index(c->members, struct member, i);
+    if (member->stage > STAGE_LINKED)
+      coordinator_frame(c, member->id, FRAME_END, run_numbers_pack(c->spec.run, 0));
+  }
+  coordinator_over(c);
+}
+
+void coordinator_fail(struct coordinator *c, const char *format, ...)
+{
+  va_list arguments;
+  va_start(arguments, format);
+  g_autofree char *text = g_strdup_vprintf(format, arguments);
+  va_end(arguments);
+  g_warning("run %u: %s", c->spec.run, text);
+  hub_send(c->hub, c->client, FRAME_FAILED, text, MIN(strlen(text), 4000));
+  abandon(c);
+}
+
+static void waited_too_long(void *context, uint64_t tag)
+{
+  struct coordinator *c = context;
+  (void)tag;
+  GString *missing = g_string_new(NULL);
+  enum member_stage wanted = c->stage == RUN_GATHERING ? STAGE_LINKED : STAGE_READY;
+  const struct config *config = &c->setup->config;
+  c->deadline = 0;
+  for (uint32_t i = 0; i < config->servers_at_start + config->memory_servers_at_start; i++) {
+    gboolean gpu = i < config->servers_at_start;
+    uint32_t index = gpu ? i : i - config->servers_at_start;
+    const struct member *member = member_find(c, ACTOR(gpu ? ACTOR_GPU_SERVER : ACTOR_MEMORY_SERVER, index));
+    if (!member || member->stage < wanted)
+      g_string_append_printf(missing, "%s%s %u", missing->len ? ", " : "",
+                             gpu ? "gpu-server" : "memory-server", index);
+  }
+  g_autofree char *names = g_string_free(missing, FALSE);
+  coordinator_fail(c, "waited too long for %s", names);
+}
+
+static void wait_until(struct coordinator *c, int64_t delay_ns)
+{
+  loop_timer_cancel(c->loop, c->deadline);
+  c->deadline = loop_timer(c->loop, loop_now(c->loop) + delay_ns, waited_too_long, c, 0);
+}
+
+/* --- the core's controller
+ * ------------------------------------------------------------------------------------------*/
+
+static void send_message(void *context, actor_id to, const struct message *message)
+{
+  struct coordinator *c = context;
+  hub_message(c->hub, ACTOR_KIND(to) == ACTOR_CLIENT ? c->client : to, c->spec.run, message);
+}
+
+static void send_record(void *context, const struct record *record)
+{
+  struct coordinator *c = context;
+  g_array_append_val(c->records, *record);
+}
+
+static void records_flush(void *context)
+{
+  struct coordinator *c = context;
+  uint8_t frame[4 + RECORDS_SENT * sizeof(struct record)];
+  while (c->records->len > 0) {
+    guint count = MIN(c->records->len, RECORDS_SENT);
+    memcpy(frame, &c->spec.run, 4);
+    memcpy(frame + 4, c->records->data, count * sizeof(struct record));
+    hub_send(c->hub, c->client, FRAME_RECORDS, frame, 4 + count * sizeof(struct record));
+    g_array_remove_range(c->records, 0, count);
+  }
+}
+
+static void controller_begin(struct coordinator *c)
+{
+  const struct config *config = &c->setup->config;
+  struct real_world_config world = {.loop = c->loop,
+                                    .config = config,
+                                    .self = ACTOR(ACTOR_CONTROLLER, 0),
+                                    .send = send_message,
+                                    .record = c->spec.records ? send_record : NULL,
+                                    .context = c};
+  struct message_limits limits;
+  uint32_t gpus = 1;
+  for (uint32_t s = 0; s < config->servers; s++)
+    gpus = MAX(gpus, config->server[s].gpus);
+  message_limits_init(&limits, catalog_models(config->catalog), gpus, config->memory_servers);
+  hub_set_limits(c->hub, c->spec.run, &limits);
+  c->rw = real_world_new(&world);
+  c->controller = controller_new(config, real_world_seam(c->rw));
+  real_world_set_actor(c->rw, &controller_actor, c->controller);
+  controller_actor.start(c->controller);
+}
+
+/* --- the stages of a run
+ * --------------------------------------------------------------------------------------------*/
+
+static void tell_client_ready(struct coordinator *c)
+{
+  g_autoptr(GString) text = g_string_new(NULL);
+  for (guint i = 0; i < c->members->len; i++) {
+    const struct member *member = &g_array_index(c->members, struct member, i);
+    if (member->stage == STAGE_GOING)
+      g_string_append_printf(text, "%s%s", text->len ? "\n" : "", member->text);
+  }
+  struct run_ready ready = {.run = c->spec.run, .digest = run_digest(c->setup), .text = text->str};
+  loop_timer_cancel(c->loop, c->deadline);
+  c->deadline = 0;
+  c->stage = RUN_ON;
+  coordinator_frame(c, c->client, FRAME_READY, run_ready_pack(&ready));
+}
+
+static gboolean all_up(const struct coordinator *c)
+{
+  for (guint i = 0; i < c->members->len; i++) {
+    const struct member *member = &g_array_index(c->members, struct member, i);
+    if (member_has_place(c, member->id) && member_founds(c, member->id) && !member->up)
+      return FALSE;
+  }
+  return TRUE;
+}
+
+void coordinator_members_changed(struct coordinator *c)
+{
+  if (c->stage == RUN_GATHERING && members_all(c, STAGE_LINKED)) {
+    c->stage = RUN_PREPARING;
+    wait_until(c, PREPARE_NS);
+    for (guint i = 0; i < c->members->len; i++) {
+      struct member *member = &g_array_index(c->members, struct member, i);
+      if (member->stage == STAGE_LINKED && member_has_place(c, member->id))
+        member_prepare(c, member);
+    }
+  } else if (c->stage == RUN_PREPARING && members_all(c, STAGE_READY)) {
+    c->stage = RUN_STARTING;
+    controller_begin(c);
+  }
+  if (c->stage >= RUN_PREPARING && c->stage <= RUN_ON)
+    members_connect(c);
+}
+
+static void begin(struct coordinator *c, actor_id client, const uint8_t *data, size_t size)
+{
+  g_autoptr(GError) error = NULL;
+  struct run_spec spec;
+  if (c->stage != RUN_NONE) {
+    static const char busy[] = "another client's run is on";
+    hub_send(c->hub, client, FRAME_FAILED, busy, sizeof busy - 1);
+    return;
+  }
+  if (!run_spec_unpack(data, size, &spec)) {
+    hub_expel(c->hub, client, "BEGIN is malformed");
+    return;
+  }
+  c->client = client;
+  c->spec = spec;
+  c->spec.run = ++c->runs;
+  if (!run_spec_load(&c->spec, &c->experiment, &c->setup, &error)) {
+    coordinator_fail(c, "%s", error->message);
+    return;
+  }
+  g_message("run %u: %s under %s", c->spec.run, spec.experiment, spec.system);
+  c->stage = RUN_GATHERING;
+  wait_until(c, GATHER_NS);
+  coordinator_members_changed(c);
+}
+
+/* --- the hub
+ * --------------------------------------------------------------------------------------------------------*/
+
+static const char *on_joined(void *context, actor_id peer, const struct hello *hello)
+{
+  struct coordinator *c = context;
+  g_message("%s %u linked, version %s", peer_name(peer), ACTOR_INDEX(peer), hello->version);
+  if (ACTOR_KIND(peer) == ACTOR_CONTROLLER)
+    return "there is a controller";
+  if (ACTOR_KIND(peer) == ACTOR_CLIENT)
+    return NULL;
+  member_linked(c, peer);
+  if (c->stage != RUN_NONE)
+    coordinator_members_changed(c);
+  return NULL;
+}
+
+static void client_frame(struct coordinator *c, actor_id client, enum frame_kind kind, const uint8_t *data,
+                         size_t size)
+{
+  uint32_t run, number = 0;
+  if (kind == FRAME_BEGIN) {
+    begin(c, client, data, size);
+    return;
+  }
+  if (client != c->client || c->stage == RUN_NONE || !run_numbers_unpack(data, size, &run, &number) ||
+      run != c->spec.run)
+    return;
+  if (kind == FRAME_METER && c->stage == RUN_ON) {
+    meter_ask(c, number);
+  } else if (kind == FRAME_END && c->stage != RUN_ENDING) {
+    c->stage = RUN_ENDING;
+    meter_ask(c, number);
+  }
+}
+
+static void on_frame(void *context, actor_id peer, enum frame_kind kind, const uint8_t *data, size_t size)
+{
+  struct coordinator *c = context;
+  struct member *member = member_find(c, peer);
+  if (ACTOR_KIND(peer) == ACTOR_CLIENT)
+    client_frame(c, peer, kind, data, size);
+  else if (!member || c->stage == RUN_NONE)
+    return;
+  else if (kind == FRAME_READY)
+    member_ready(c, member, data, size);
+  else if (kind == FRAME_FAILED && c->stage < RUN_ON)
+    coordinator_fail(c, "%.*s", (int)size, (const char *)data);
+  else if (kind == FRAME_GRANTED)
+    member_granted(c, member, data, size);
+  else if (kind == FRAME_METERED || kind == FRAME_ENDED)
+    meter_answer(c, member, data, size);
+  else if (kind == FRAME_RECORDS && c->spec.records)
+    hub_send(c->hub, c->client, kind, data, size);
+}
+
+/* What each kind of peer may say; anything else is a breach. */
+static gboolean may_say(actor_id peer, enum message_type type)
+{
+  switch (type) {
+  case MESSAGE_REQUEST:
+  case MESSAGE_JOB:
+  case MESSAGE_REMOVE:
+    return ACTOR_KIND(peer) == ACTOR_CLIENT;
+  case MESSAGE_JOIN:
+  case MESSAGE_HEARTBEAT:
+    return ACTOR_KIND(peer) != ACTOR_CLIENT;
+  case MESSAGE_PLACED:
+    return ACTOR_KIND(peer) == ACTOR_MEMORY_SERVER;
+  case MESSAGE_DONE:
+  case MESSAGE_MODEL_STATE:
+  case MESSAGE_REPORT:
+  case MESSAGE_PLAN:
+  case MESSAGE_TRAINED:
+    return ACTOR_KIND(peer) == ACTOR_GPU_SERVER;
+  default:
+    return FALSE;
+  }
+}
+
+static void on_message(void *context, actor_id peer, uint32_t run, const struct message *message)
+{
+  struct coordinator *c = context;
+  struct member *member = member_find(c, peer);
+  gboolean client = ACTOR_KIND(peer) == ACTOR_CLIENT;
+  if (run != c->spec.run || !c->controller ||
+      (client ? peer != c->client : !member || member->stage != STAGE_GOING))
+    return;
+  if (!may_say(peer, message->type)) {
+    hub_expel(c->hub, peer, "a message that is not its to send");
+    return;
+  }
+  controller_actor.message(c->controller, client ? ACTOR(ACTOR_CLIENT, 0) : peer, message);
+  if (member && message->type == MESSAGE_JOIN)
+    member->up = TRUE;
+  if (c->stage == RUN_STARTING && message->type == MESSAGE_JOIN && all_up(c))
+    tell_client_ready(c);
+}
+
+static void server_lost(struct coordinator *c, struct member *member, const char *why)
+{
+  actor_id id = member->id;
+  gboolean took_part = member->stage >= STAGE_PREPARING;
+  member_lost(c, member);
+  if (c->stage == RUN_NONE || !took_part)
+    return;
+  if (c->stage < RUN_ON && member_founds(c, id)) {
+    coordinator_fail(c, "%s %u broke off before the run began: %s", peer_name(id), ACTOR_INDEX(id), why);
+    return;
+  }
+  if (c->controller)
+    controller_actor.peer_lost(c->controller, id);
+  meter_check(c);
+  members_connect(c); /* nobody waits for its grants any more */
+}
+
+static void on_lost(void *context, actor_id peer, const char *why)
+{
+  struct coordinator *c = context;
+  struct member *member = member_find(c, peer);
+  g_message("%s %u is lost: %s", peer_name(peer), ACTOR_INDEX(peer), why);
+  if (member)
+    server_lost(c, member, why);
+  else if (peer == c->client && c->stage != RUN_NONE)
+    abandon(c);
+}
+
+static const struct hub_ops hub_ops = {
+    .joined = on_joined, .frame = on_frame, .message = on_message, .lost = on_lost};
+
+/* --- the process
+ * ----------------------------------------------------------------------------------------------------*/
+
+static void on_signal(void *context)
+{
+  loop_quit(context);
+}
+
+gboolean coordinator_run(const struct hub_config *config,
+                         void (*listening)(void *context, const char *endpoint), void *context,
+                         GError **error)
+{
+  struct coordinator c = {.loop = loop_new(),
+                          .members = g_array_new(FALSE, TRUE, sizeof(struct member)),
+                          .grants = g_array_new(FALSE, TRUE, sizeof(struct grant)),
+                          .records = g_array_new(FALSE, FALSE, sizeof(struct record))};
+  loop_before_wait(c.loop, records_flush, &c);
+  loop_on_signals(c.loop, on_signal, c.loop);
+  c.hub = hub_new(c.loop, config, &hub_ops, &c, error);
+  gboolean good = c.hub != NULL;
+  if (good) {
+    g_message("controller: listening on %s", hub_endpoint(c.hub));
+    if (listening)
+      listening(context, hub_endpoint(c.hub));
+    loop_run(c.loop);
+    abandon(&c);
+  }
+  hub_free(c.hub);
+  loop_free(c.loop);
+  g_array_unref(c.members);
+  g_array_unref(c.grants);
+  g_array_unref(c.records);
+  return good;
+}

@@ -1,0 +1,17 @@
+/* The controller's process: the hub that all others are linked to, and the core's controller during a run.
+ *
+ * One run at a time, begun by a client: the servers of its places are told to prepare, those that read get
+ * the right to read those that serve, the controller starts, and mail flows. A server that links while a run
+ * is on is taken in; one that breaks off is told to the controller as lost. What servers have used is summed
+ * up here, and kept of those that are gone. */
+#ifndef DM_COORDINATOR_H
+#define DM_COORDINATOR_H
+
+#include "backend_real/control.h"
+
+/* Until SIGTERM or SIGINT. listening: called with the hub's address once it listens; may be NULL. */
+gboolean coordinator_run(const struct hub_config *config,
+                         void (*listening)(void *context, const char *endpoint), void *context,
+                         GError **error);
+
+#endif

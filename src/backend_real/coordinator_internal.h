@@ -1,0 +1,89 @@
+/* Inside of the controller's process. */
+#ifndef DM_COORDINATOR_INTERNAL_H
+#define DM_COORDINATOR_INTERNAL_H
+
+#include "backend_real/coordinator.h"
+#include "backend_real/real_world.h"
+#include "backend_real/run_spec.h"
+#include "core/controller.h"
+
+enum member_stage {
+  STAGE_GONE,      /* its usage is kept */
+  STAGE_LINKED,    /* no part in the run */
+  STAGE_PREPARING, /* told to */
+  STAGE_READY,     /* waits for the right to read, and to be read */
+  STAGE_GOING
+};
+
+/* A server, by place. */
+struct member {
+  actor_id id;
+  enum member_stage stage;
+  char *address, *text; /* of READY */
+  gboolean up;          /* its JOIN has passed, in this run */
+  uint32_t metered;     /* number of its last answer */
+  struct usage usage;   /* last told */
+  struct usage before;  /* of earlier processes in this place */
+};
+
+/* The right of a reader at a shelf. */
+struct grant {
+  actor_id reader;
+  uint32_t shelf;
+  struct ticket_secret secret;
+  gboolean granted; /* the shelf knows */
+};
+
+enum run_stage { RUN_NONE, RUN_GATHERING, RUN_PREPARING, RUN_STARTING, RUN_ON, RUN_ENDING };
+
+struct coordinator {
+  struct loop *loop;
+  struct hub *hub;
+  GArray *members; /* of struct member */
+  GArray *grants;  /* of struct grant */
+
+  enum run_stage stage;
+  uint32_t runs; /* so far: the last one's number */
+  actor_id client;
+  struct run_spec spec;
+  struct experiment *experiment;
+  struct setup *setup;
+  struct real_world *rw;
+  struct controller *controller;
+  GArray *records;
+  uint32_t meter;    /* number being asked for, 0 = none */
+  uint64_t deadline; /* timer of what is waited for */
+  char failure[256]; /* what a server reported */
+};
+
+/* coordinator.c */
+void coordinator_frame(struct coordinator *c, actor_id to, enum frame_kind kind, GBytes *bytes);
+/* Tells the client and ends the run. */
+void coordinator_fail(struct coordinator *c, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* Frees what belongs to the run. */
+void coordinator_over(struct coordinator *c);
+/* A server has come a stage further: perhaps the run has too. */
+void coordinator_members_changed(struct coordinator *c);
+
+/* coordinator_members.c */
+struct member *member_find(struct coordinator *c, actor_id id);
+gboolean member_founds(const struct coordinator *c, actor_id id);
+gboolean member_has_place(const struct coordinator *c, actor_id id);
+/* Every place that the run starts with has a server at `stage` or beyond. */
+gboolean members_all(const struct coordinator *c, enum member_stage stage);
+void member_linked(struct coordinator *c, actor_id id);
+void member_lost(struct coordinator *c, struct member *member);
+void member_prepare(struct coordinator *c, struct member *member);
+void member_ready(struct coordinator *c, struct member *member, const uint8_t *data, size_t size);
+void member_granted(struct coordinator *c, struct member *member, const uint8_t *data, size_t size);
+/* Grants what is missing; once all is granted, GO to all with the pool as it is now. */
+void members_connect(struct coordinator *c);
+void members_end(struct coordinator *c);
+
+/* coordinator_meter.c */
+void meter_ask(struct coordinator *c, uint32_t number);
+void meter_answer(struct coordinator *c, struct member *member, const uint8_t *data, size_t size);
+/* Sends the sum, if all answers are in. */
+void meter_check(struct coordinator *c);
+
+#endif

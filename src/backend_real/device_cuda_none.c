@@ -1,0 +1,10 @@
+/* What a program that was built without nvcc knows of CUDA: that it has none. */
+#include "backend_real/device_kinds.h"
+
+static const char *missing(void)
+{
+  return "built without nvcc";
+}
+
+/* The other slots are never called: device.h opens only what can be used. */
+const struct device_ops device_cuda = {.name = "cuda", .missing = missing};

@@ -1,0 +1,265 @@
+/* A cluster on one machine; see local.h. */
+#include "backend_real/local.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backend_real/keys.h"
+#include "core/error.h"
+
+#define STOP_MS 5000 /* then SIGKILL */
+
+struct child {
+  enum actor_kind kind;
+  uint32_t index;
+  pid_t pid; /* 0: gone */
+};
+
+struct local {
+  char *folder, *cluster_file, *hub_file, *program, *log_level;
+  GArray *children; /* of struct child */
+};
+
+/* --- files
+ * ----------------------------------------------------------------------------------------------------------*/
+
+static gboolean write_keys(struct local *l, GError **error)
+{
+  struct key_pair controller, peer;
+  g_autofree char *controller_name = g_build_filename(l->folder, "controller", NULL);
+  g_autofree char *peers = g_build_filename(l->folder, "peers", NULL);
+  g_autofree char *peer_name = g_build_filename(peers, "peer", NULL);
+  if (g_mkdir(peers, 0700) != 0) {
+    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: %s", peers, g_strerror(errno));
+    return FALSE;
+  }
+  return key_pair_generate(&controller, error) && key_pair_write(&controller, controller_name, error) &&
+         key_pair_generate(&peer, error) && key_pair_write(&peer, peer_name, error);
+}
+
+static gboolean write_hub_file(struct local *l, GError **error)
+{
+  l->hub_file = g_build_filename(l->folder, "controller.ini", NULL);
+  return g_file_set_contents(l->hub_file,
+                             "[cluster]\ncontroller = 127.0.0.1:0\ncontroller_secret = controller.secret\n"
+                             "authorized = peers\n",
+                             -1, error);
+}
+
+static gboolean write_cluster_file(struct local *l, const char *endpoint, GError **error)
+{
+  g_autofree char *text = g_strdup_printf(
+      "[cluster]\ncontroller = %s\ncontroller_key = controller.pub\nkey = peers/peer.secret\n", endpoint);
+  l->cluster_file = g_build_filename(l->folder, "cluster.ini", NULL);
+  return g_file_set_contents(l->cluster_file, text, -1, error);
+}
+
+/* --- processes
+ * ------------------------------------------------------------------------------------------------------*/
+
+/* keep_fd: stays open in the child under the same number; -1 = none. */
+static gboolean spawn(struct local *l, enum actor_kind kind, uint32_t index, char **arguments, int keep_fd,
+                      GError **error)
+{
+  pid_t pid = fork();
+  if (pid < 0) {
+    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "fork: %s", g_strerror(errno));
+    return FALSE;
+  }
+  if (pid == 0) {
+    if (keep_fd >= 0)
+      fcntl(keep_fd, F_SETFD, 0);
+    signal(SIGINT, SIG_IGN); /* Ctrl-C is for the parent, which ends its children in order */
+    execv(l->program, arguments);
+    _exit(127);
+  }
+  struct child child = {kind, index, pid};
+  g_array_append_val(l->children, child);
+  return TRUE;
+}
+
+/* The controller's first line says where it listens. */
+static char *read_endpoint(int fd, GError **error)
+{
+  char line[256] = "";
+  struct pollfd wait = {.fd = fd, .events = POLLIN};
+  ssize_t size = poll(&wait, 1, 10000) == 1 ? read(fd, line, sizeof line - 1) : -1;
+  if (size > 0)
+    return g_strdup(g_strstrip(line));
+  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "the controller's process did not start");
+  return NULL;
+}
+
+static gboolean start_controller(struct local *l, GError **error)
+{
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) {
+    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "pipe: %s", g_strerror(errno));
+    return FALSE;
+  }
+  g_autofree char *fd = g_strdup_printf("%d", ends[1]), *parent = g_strdup_printf("%d", (int)getpid());
+  char *arguments[] = {l->program,
+                       (char *)"controller",
+                       (char *)"--cluster",
+                       l->hub_file,
+                       (char *)"--parent",
+                       parent,
+                       (char *)"--listening-fd",
+                       fd,
+                       (char *)"--log",
+                       l->log_level,
+                       NULL};
+  gboolean good = spawn(l, ACTOR_CONTROLLER, 0, arguments, ends[1], error);
+  close(ends[1]);
+  g_autofree char *endpoint = good ? read_endpoint(ends[0], error) : NULL;
+  close(ends[0]);
+  return endpoint && write_cluster_file(l, endpoint, error);
+}
+
+static struct child *find(struct local *l, enum actor_kind kind, uint32_t index)
+{
+  for (guint i = 0; i < l->children->len; i++) {
+    struct child *child = &g_array_index(l->children, struct child, i);
+    if (child->kind == kind && child->index == index && child->pid != 0)
+      return child;
+  }
+  return NULL;
+}
+
+gboolean local_ensure(struct local *l, enum actor_kind kind, uint32_t index, uint32_t first_gpu,
+                      GError **error)
+{
+  if (find(l, kind, index))
+    return TRUE;
+  g_autofree char *place = g_strdup_printf("%u", index), *gpu = g_strdup_printf("%u", first_gpu);
+  g_autofree char *parent = g_strdup_printf("%d", (int)getpid());
+  char *gpu_server[] = {l->program,
+                        (char *)"gpu-server",
+                        (char *)"--cluster",
+                        l->cluster_file,
+                        (char *)"--index",
+                        place,
+                        (char *)"--first-gpu",
+                        gpu,
+                        (char *)"--parent",
+                        parent,
+                        (char *)"--log",
+                        l->log_level,
+                        NULL};
+  char *memory_server[] = {l->program,
+                           (char *)"memory-server",
+                           (char *)"--cluster",
+                           l->cluster_file,
+                           (char *)"--index",
+                           place,
+                           (char *)"--address",
+                           (char *)"127.0.0.1",
+                           (char *)"--parent",
+                           parent,
+                           (char *)"--log",
+                           l->log_level,
+                           NULL};
+  return spawn(l, kind, index, kind == ACTOR_GPU_SERVER ? gpu_server : memory_server, -1, error);
+}
+
+gboolean local_has(struct local *l, enum actor_kind kind, uint32_t index)
+{
+  return find(l, kind, index) != NULL;
+}
+
+gboolean local_signal(struct local *l, enum actor_kind kind, uint32_t index, int signal_number)
+{
+  const struct child *child = find(l, kind, index);
+  return child && kill(child->pid, signal_number) == 0;
+}
+
+/* --- begin and end
+ * --------------------------------------------------------------------------------------------------*/
+
+struct local *local_start(const char *log_level, GError **error)
+{
+  struct local *l = g_new0(struct local, 1);
+  l->children = g_array_new(FALSE, FALSE, sizeof(struct child));
+  l->log_level = g_strdup(log_level);
+  l->program = g_file_read_link("/proc/self/exe", error);
+  l->folder = l->program ? g_dir_make_tmp("distmind-XXXXXX", error) : NULL;
+  if (l->folder && write_keys(l, error) && write_hub_file(l, error) && start_controller(l, error))
+    return l;
+  local_stop(l);
+  return NULL;
+}
+
+/* Waits until the child has ended; FALSE: it did not in time. */
+static gboolean reap(struct child *child, int wait_ms, int *status)
+{
+  for (int waited = 0; waitpid(child->pid, status, WNOHANG) == 0; waited += 5) {
+    if (waited >= wait_ms)
+      return FALSE;
+    g_usleep(5000);
+  }
+  return TRUE;
+}
+
+static void end_child(struct child *child)
+{
+  int status = 0;
+  if (child->pid == 0)
+    return;
+  kill(child->pid, SIGCONT);
+  if (!reap(child, STOP_MS, &status)) {
+    kill(child->pid, SIGKILL);
+    waitpid(child->pid, &status, 0);
+  }
+  child->pid = 0;
+}
+
+static void remove_folder(const char *folder)
+{
+  g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+  const char *name;
+  while (dir && (name = g_dir_read_name(dir)) != NULL) {
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    if (g_file_test(path, G_FILE_TEST_IS_DIR))
+      remove_folder(path);
+    else
+      g_unlink(path);
+  }
+  g_rmdir(folder);
+}
+
+void local_stop(struct local *l)
+{
+  if (!l)
+    return;
+  /* Servers first: they say good-bye to a controller that is still there. */
+  for (guint i = 1; i < l->children->len; i++)
+    if (g_array_index(l->children, struct child, i).pid != 0)
+      kill(g_array_index(l->children, struct child, i).pid, SIGTERM);
+  for (guint i = 1; i < l->children->len; i++)
+    end_child(&g_array_index(l->children, struct child, i));
+  if (l->children->len > 0) {
+    struct child *controller = &g_array_index(l->children, struct child, 0);
+    kill(controller->pid, SIGTERM);
+    end_child(controller);
+  }
+  if (l->folder)
+    remove_folder(l->folder);
+  g_array_unref(l->children);
+  g_free(l->folder);
+  g_free(l->cluster_file);
+  g_free(l->hub_file);
+  g_free(l->program);
+  g_free(l->log_level);
+  g_free(l);
+}
+
+const char *local_cluster_file(const struct local *l)
+{
+  return l->cluster_file;
+}

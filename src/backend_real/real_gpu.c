@@ -1,0 +1,356 @@
+/* Copies and computes on a device. Copies of a lane go in order, lanes as they can begin; computes of a
+ * stream in order, each once the copy that it names is on the device's queue: from there on the device orders
+ * them. */
+#include "backend_real/real_world_internal.h"
+
+#include <string.h>
+
+static struct copy_op *copy_at(struct real_world *rw, uint32_t index)
+{
+  return g_ptr_array_index(rw->copies.all, index);
+}
+
+static struct compute_op *compute_at(struct real_world *rw, uint32_t index)
+{
+  return g_ptr_array_index(rw->computes.all, index);
+}
+
+/* --- queues
+ * ---------------------------------------------------------------------------------------------------------*/
+
+static struct lane *lane_find(GArray *lanes, uint32_t number)
+{
+  for (uint32_t i = 0; i < lanes->len; i++)
+    if (g_array_index(lanes, struct lane, i).lane == number)
+      return &g_array_index(lanes, struct lane, i);
+  return NULL;
+}
+
+/* Appends an operation to its lane; returns the link of the one before it to set, NULL: it is the first. */
+static uint32_t lane_append(GArray *lanes, uint32_t number, uint32_t index)
+{
+  struct lane *lane = lane_find(lanes, number);
+  if (!lane) {
+    struct lane fresh = {.lane = number, .first = index, .last = index};
+    g_array_append_val(lanes, fresh);
+    return NO_INDEX;
+  }
+  uint32_t before = lane->last;
+  lane->last = index;
+  return before;
+}
+
+/* --- cutting
+ * --------------------------------------------------------------------------------------------------------*/
+
+/* Part of a copy that is one range on both sides. */
+static struct device_piece copy_piece(const struct copy_op *copy, uint64_t at)
+{
+  const struct copy_spec *spec = &copy->spec;
+  uint64_t offset = spec->offset + at, left = spec->bytes - at, host_piece, device_piece;
+  uint64_t place = offset % spec->ring_bytes;
+  uint64_t host = ranges_piece(&copy->host, place, MIN(left, spec->ring_bytes - place), &host_piece);
+  uint64_t device = ranges_piece(&copy->device, offset, host_piece, &device_piece);
+  return (struct device_piece){.host = host, .device = device, .bytes = device_piece};
+}
+
+static void issue_copy(struct real_world *rw, struct copy_op *copy)
+{
+  const struct copy_op *after = (const struct copy_op *)op_find(rw, copy->spec.after, OP_COPY);
+  uint64_t at = 0;
+  copy->state = COPY_ISSUED;
+  do {
+    struct device_copy part = {
+        .gpu = copy->spec.gpu, .to_host = copy->spec.to_host, .after = after ? after->token : 0};
+    while (at < copy->spec.bytes && part.pieces < DEVICE_PIECES) {
+      part.piece[part.pieces] = copy_piece(copy, at);
+      at += part.piece[part.pieces++].bytes;
+    }
+    part.tag = at < copy->spec.bytes ? 0 : (uint64_t)(uintptr_t)&copy->op;
+    copy->token = rw->device_ops->copy(rw->device, &part);
+  } while (at < copy->spec.bytes);
+}
+
+/* Training shares no stream with requests. */
+static uint32_t device_stream(const struct compute_spec *spec)
+{
+  return MIN(spec->stream, DEVICE_STREAMS - 1);
+}
+
+static void issue_compute(struct real_world *rw, struct compute_op *compute)
+{
+  const struct copy_op *after = (const struct copy_op *)op_find(rw, compute->spec.after, OP_COPY);
+  const struct compute_spec *spec = &compute->spec;
+  uint64_t at = 0, bytes = compute->device.count > 0 ? spec->bytes : 0;
+  do {
+    struct device_compute part = {
+        .gpu = spec->gpu, .stream = device_stream(spec), .after = after ? after->token : 0};
+    while (at < bytes && part.pieces < DEVICE_PIECES) {
+      struct device_range *piece = &part.piece[part.pieces++];
+      piece->offset = spec->offset + at;
+      piece->device = ranges_piece(&compute->device, piece->offset, bytes - at, &piece->bytes);
+      at += piece->bytes;
+    }
+    part.more = at < bytes;
+    if (!part.more) {
+      part.checksum = bytes > 0 ? images_checksum(rw->images, spec->model, spec->offset, bytes) : 0;
+      part.compute_ns = (int64_t)(spec->compute_ns * (double)MAX(1, spec->steps) + 0.5);
+      part.stop = spec->steps > 0 ? &compute->stop : NULL;
+      part.tag = (uint64_t)(uintptr_t)&compute->op;
+    }
+    rw->device_ops->compute(rw->device, &part);
+  } while (at < bytes);
+}
+
+/* --- what can go on the device
+ * --------------------------------------------------------------------------------------*/
+
+static gboolean copy_waits(struct real_world *rw, const struct copy_op *copy)
+{
+  const struct copy_op *after = (const struct copy_op *)op_find(rw, copy->spec.after, OP_COPY);
+  const struct fetch_op *fetch = (const struct fetch_op *)op_find(rw, copy->spec.after_fetch, OP_FETCH);
+  return (after && after->state == COPY_WAITING) || (fetch && !real_fetch_has(fetch, copy->spec.group));
+}
+
+static gboolean compute_waits(struct real_world *rw, const struct compute_op *compute)
+{
+  const struct copy_op *after = (const struct copy_op *)op_find(rw, compute->spec.after, OP_COPY);
+  return after && after->state == COPY_WAITING;
+}
+
+/* Whatever waits for a copy that will never be is lost too; it ends in its turn. */
+static void lose_dependents(struct real_world *rw, const struct copy_op *copy)
+{
+  const struct real_gpu *gpu = &rw->gpu[copy->spec.gpu];
+  op_id id = op_id_of(&copy->op);
+  for (uint32_t i = 0; i < gpu->lanes->len; i++)
+    for (uint32_t c = g_array_index(gpu->lanes, struct lane, i).first; c != NO_INDEX;
+         c = copy_at(rw, c)->lane_next)
+      if (copy_at(rw, c)->spec.after == id)
+        copy_at(rw, c)->failed = TRUE;
+  for (uint32_t i = 0; i < gpu->streams->len; i++)
+    for (uint32_t c = g_array_index(gpu->streams, struct lane, i).first; c != NO_INDEX;
+         c = compute_at(rw, c)->stream_next)
+      if (compute_at(rw, c)->spec.after == id)
+        compute_at(rw, c)->failed = TRUE;
+}
+
+void real_gpu_fetch_over(struct real_world *rw, const struct fetch_op *fetch)
+{
+  op_id id = op_id_of(&fetch->op);
+  for (uint32_t g = 0; g < rw->gpus; g++) {
+    for (uint32_t i = 0; i < rw->gpu[g].lanes->len; i++)
+      for (uint32_t c = g_array_index(rw->gpu[g].lanes, struct lane, i).first; c != NO_INDEX;
+           c = copy_at(rw, c)->lane_next) {
+        struct copy_op *copy = copy_at(rw, c);
+        if (copy->spec.after_fetch != id)
+          continue;
+        copy->failed |= !real_fetch_has(fetch, copy->spec.group);
+        copy->spec.after_fetch = 0;
+      }
+    real_gpu_pump(rw, g);
+  }
+}
+
+/* Takes the first of lane i; the lane goes with its last. */
+static void lane_pop(GArray *lanes, uint32_t i, uint32_t next)
+{
+  g_array_index(lanes, struct lane, i).first = next;
+  if (next == NO_INDEX)
+    g_array_remove_index(lanes, i);
+}
+
+static void pump_copies(struct real_world *rw, struct real_gpu *gpu)
+{
+  for (uint32_t i = 0; i < gpu->lanes->len;) {
+    struct copy_op *copy = copy_at(rw, g_array_index(gpu->lanes, struct lane, i).first);
+    if (!copy->failed && copy_waits(rw, copy)) {
+      i++;
+      continue;
+    }
+    lane_pop(gpu->lanes, i, copy->lane_next);
+    if (!copy->failed) {
+      issue_copy(rw, copy);
+      continue;
+    }
+    lose_dependents(rw, copy);
+    note_post(rw->is.loop, &copy->note);
+  }
+}
+
+static void pump_computes(struct real_world *rw, struct real_gpu *gpu)
+{
+  for (uint32_t i = 0; i < gpu->streams->len;) {
+    struct compute_op *compute = compute_at(rw, g_array_index(gpu->streams, struct lane, i).first);
+    if (!compute->failed && compute_waits(rw, compute)) {
+      i++;
+      continue;
+    }
+    lane_pop(gpu->streams, i, compute->stream_next);
+    if (compute->failed)
+      note_post(rw->is.loop, &compute->note);
+    else
+      issue_compute(rw, compute);
+  }
+}
+
+void real_gpu_pump(struct real_world *rw, uint32_t index)
+{
+  if (rw->closed)
+    return;
+  pump_copies(rw, &rw->gpu[index]);
+  pump_computes(rw, &rw->gpu[index]);
+}
+
+/* --- ends
+ * -----------------------------------------------------------------------------------------------------------*/
+
+static void copied(struct note *note)
+{
+  struct copy_op *copy = (struct copy_op *)((char *)note - offsetof(struct copy_op, note));
+  struct real_world *rw = copy->rw;
+  const struct copy_spec *spec = &copy->spec;
+  struct fetch_op *fetch = (struct fetch_op *)op_find(rw, copy->fetch, OP_FETCH);
+  if (copy->state == COPY_ISSUED)
+    rw->usage.pcie_bytes += spec->bytes;
+  if (!copy->failed && world_records(&rw->world) && spec->group != NO_INDEX)
+    real_record(rw, (struct record){.kind = RECORD_GROUP_PCIE,
+                                    .time_ns = copy->end,
+                                    .request = spec->request,
+                                    .model = spec->model,
+                                    .gpu = spec->gpu,
+                                    .group = spec->group,
+                                    .source = NO_INDEX,
+                                    .a = (int64_t)spec->bytes,
+                                    .b = copy->start});
+  uint32_t group = spec->group;
+  gboolean failed = copy->failed;
+  op_end(rw, &copy->op, failed ? OP_FAILED : OP_DONE, failed ? 0 : spec->bytes, 0);
+  if (fetch && !failed)
+    real_fetch_copied(rw, fetch, group);
+}
+
+static void compute_record(struct real_world *rw, const struct compute_op *compute)
+{
+  const struct compute_spec *spec = &compute->spec;
+  real_record(rw, (struct record){.kind = RECORD_GROUP_COMPUTE,
+                                  .time_ns = compute->end,
+                                  .request = spec->request,
+                                  .model = spec->model,
+                                  .gpu = spec->gpu,
+                                  .group = spec->group,
+                                  .source = NO_INDEX,
+                                  .b = compute->start});
+}
+
+static void computed(struct note *note)
+{
+  struct compute_op *compute = (struct compute_op *)((char *)note - offsetof(struct compute_op, note));
+  struct real_world *rw = compute->rw;
+  const struct compute_spec *spec = &compute->spec;
+  double lasted = (double)(compute->end - compute->start);
+  uint64_t steps = spec->steps;
+  *(steps > 0 ? &rw->usage.gpu_training_ns : &rw->usage.gpu_inference_ns) += lasted;
+  if (compute->stopped)
+    steps = MIN(steps, (uint64_t)(lasted / MAX(1, spec->compute_ns)));
+  if (compute->wrong)
+    real_world_fail(rw,
+                    "request %" G_GUINT64_FORMAT
+                    ": model %u, group %d on GPU %u: the parameters in GPU memory are not the model's",
+                    spec->request, spec->model, (int)spec->group, spec->gpu);
+  if (!compute->failed && steps == 0 && world_records(&rw->world))
+    compute_record(rw, compute);
+  op_end(rw, &compute->op, compute->failed ? OP_FAILED : compute->stopped ? OP_CANCELLED : OP_DONE, 0, steps);
+}
+
+void real_gpu_ended(void *context, uint64_t tag, enum device_status status, int64_t start, int64_t end)
+{
+  struct real_world *rw = context;
+  struct op *op = (struct op *)(uintptr_t)tag;
+  if (op->kind == OP_COPY) {
+    struct copy_op *copy = (struct copy_op *)op;
+    copy->failed = status != DEVICE_DONE;
+    copy->start = start;
+    copy->end = end;
+    note_post(rw->is.loop, &copy->note);
+  } else {
+    struct compute_op *compute = (struct compute_op *)op;
+    compute->failed = status == DEVICE_FAILED || status == DEVICE_WRONG_BYTES;
+    compute->wrong = status == DEVICE_WRONG_BYTES;
+    compute->stopped = status == DEVICE_STOPPED;
+    compute->start = start;
+    compute->end = end;
+    note_post(rw->is.loop, &compute->note);
+  }
+}
+
+/* --- begin and cancel
+ * -----------------------------------------------------------------------------------------------*/
+
+op_id real_copy(struct real_world *rw, const struct copy_spec *spec)
+{
+  struct copy_op *copy = (struct copy_op *)op_take(&rw->copies, OP_COPY, sizeof(struct copy_op));
+  struct real_gpu *gpu = &rw->gpu[spec->gpu];
+  op_id id = op_id_of(&copy->op);
+  copy->op.tag = spec->tag;
+  copy->rw = rw;
+  copy->note.read = copied;
+  copy->spec = *spec;
+  copy->fetch = spec->after_fetch;
+  ranges_copy(&copy->host, spec->host);
+  ranges_copy(&copy->device, spec->device);
+  copy->state = COPY_WAITING;
+  copy->lane_next = NO_INDEX;
+  copy->failed = FALSE;
+  copy->start = copy->end = 0;
+  uint32_t before = lane_append(gpu->lanes, spec->lane, copy->op.index);
+  if (before != NO_INDEX)
+    copy_at(rw, before)->lane_next = copy->op.index;
+  real_gpu_pump(rw, spec->gpu);
+  return id;
+}
+
+op_id real_compute(struct real_world *rw, const struct compute_spec *spec)
+{
+  struct compute_op *compute =
+      (struct compute_op *)op_take(&rw->computes, OP_COMPUTE, sizeof(struct compute_op));
+  struct real_gpu *gpu = &rw->gpu[spec->gpu];
+  op_id id = op_id_of(&compute->op);
+  compute->op.tag = spec->tag;
+  compute->rw = rw;
+  compute->note.read = computed;
+  compute->spec = *spec;
+  ranges_copy(&compute->device, spec->device);
+  compute->asked = loop_now(rw->is.loop);
+  compute->failed = compute->wrong = compute->stopped = compute->stop = FALSE;
+  compute->stream_next = NO_INDEX;
+  compute->start = compute->end = 0;
+  uint32_t before = lane_append(gpu->streams, spec->stream, compute->op.index);
+  if (before != NO_INDEX)
+    compute_at(rw, before)->stream_next = compute->op.index;
+  real_gpu_pump(rw, spec->gpu);
+  return id;
+}
+
+static void stop_due(void *context, uint64_t id)
+{
+  struct compute_op *compute = (struct compute_op *)op_find(context, id, OP_COMPUTE);
+  if (compute)
+    compute->stop = TRUE;
+}
+
+/* Training ends at once, or, where its trainer cannot, at the end of the present step. */
+void real_compute_cancel(struct real_world *rw, struct compute_op *compute)
+{
+  const struct compute_spec *spec = &compute->spec;
+  int64_t now = loop_now(rw->is.loop);
+  if (spec->steps == 0)
+    return;
+  if (spec->layer_ns || spec->compute_ns <= 0) {
+    compute->stop = TRUE;
+    return;
+  }
+  double steps = (double)(now - compute->asked) / spec->compute_ns;
+  int64_t at = compute->asked + (int64_t)(((double)(int64_t)steps + 1) * spec->compute_ns);
+  loop_timer(rw->is.loop, at, stop_due, rw, op_id_of(&compute->op));
+}

@@ -1,0 +1,380 @@
+/* The real world's clock, timers, mail, memory; see real_world.h. Operations: real_fetch.c, real_gpu.c. */
+#include "backend_real/real_world_internal.h"
+
+#include <stdarg.h>
+#include <string.h>
+#include "core/error.h"
+
+#define FILL_BYTES (8U << 20) /* of a model's image on its way to a GPU at the start */
+
+static struct real_world *real(struct world *world)
+{
+  return (struct real_world *)world;
+}
+
+/* --- operations
+ * -----------------------------------------------------------------------------------------------------*/
+
+static struct slab *slab_of(struct real_world *rw, enum op_kind kind)
+{
+  return kind == OP_FETCH ? &rw->fetches : kind == OP_COPY ? &rw->copies : &rw->computes;
+}
+
+struct op *op_take(struct slab *slab, enum op_kind kind, gsize size)
+{
+  struct op *op;
+  if (slab->free == NO_INDEX) {
+    op = g_malloc0(size);
+    op->index = slab->all->len;
+    g_ptr_array_add(slab->all, op);
+  } else {
+    op = g_ptr_array_index(slab->all, slab->free);
+    slab->free = op->next_free;
+  }
+  op->kind = kind;
+  op->generation++;
+  op->cancelled = FALSE;
+  return op;
+}
+
+struct op *op_find(struct real_world *rw, op_id id, enum op_kind kind)
+{
+  const struct slab *slab = slab_of(rw, kind);
+  uint32_t index = (uint32_t)id & 0xfffffff;
+  if (id == 0 || ((uint32_t)id >> 28) != (uint32_t)kind || index >= slab->all->len)
+    return NULL;
+  struct op *op = g_ptr_array_index(slab->all, index);
+  return op->kind == kind && op->generation == (uint32_t)(id >> 32) ? op : NULL;
+}
+
+void op_end(struct real_world *rw, struct op *op, enum op_status status, uint64_t bytes, uint64_t steps)
+{
+  struct slab *slab = slab_of(rw, op->kind);
+  struct completion completion = {.tag = op->tag, .status = status, .bytes = bytes, .steps = steps};
+  op->kind = OP_FREE;
+  op->next_free = slab->free;
+  slab->free = op->index;
+  if (rw->closed)
+    return;
+  rw->actor_ops->completion(rw->actor, &completion);
+}
+
+void ranges_copy(struct ranges *to, const struct ranges *from)
+{
+  to->count = from ? from->count : 0;
+  if (to->count > to->room) {
+    to->range = g_renew(struct range, to->range, to->count);
+    to->room = to->count;
+  }
+  if (to->count > 0)
+    memcpy(to->range, from->range, to->count * sizeof *to->range);
+}
+
+void real_world_fail(struct real_world *rw, const char *format, ...)
+{
+  va_list arguments;
+  if (rw->error)
+    return;
+  va_start(arguments, format);
+  rw->error = g_error_new_valist(DM_ERROR, DM_ERROR_FAILED, format, arguments);
+  va_end(arguments);
+  g_warning("%s", rw->error->message);
+}
+
+void real_record(struct real_world *rw, struct record record)
+{
+  if (ACTOR_KIND(rw->is.self) == ACTOR_GPU_SERVER) {
+    uint32_t server = ACTOR_INDEX(rw->is.self);
+    record.server = server;
+    if (record.gpu != NO_INDEX)
+      record.gpu += rw->is.config->server[server].first_gpu;
+  }
+  if (record.time_ns == 0)
+    record.time_ns = loop_now(rw->is.loop);
+  rw->is.record(rw->is.context, &record);
+}
+
+/* --- the seam
+ * -------------------------------------------------------------------------------------------------------*/
+
+static int64_t seam_now(struct world *world)
+{
+  return loop_now(real(world)->is.loop);
+}
+
+static void timer_due(void *context, uint64_t tag)
+{
+  struct real_world *rw = context;
+  rw->actor_ops->timer(rw->actor, tag);
+}
+
+static timer_id seam_timer(struct world *world, int64_t delay_ns, uint64_t tag)
+{
+  struct real_world *rw = real(world);
+  return loop_timer(rw->is.loop, loop_now(rw->is.loop) + max_i64(0, delay_ns), timer_due, rw, tag);
+}
+
+static void seam_timer_cancel(struct world *world, timer_id timer)
+{
+  loop_timer_cancel(real(world)->is.loop, timer);
+}
+
+static void seam_send(struct world *world, actor_id to, const struct message *message)
+{
+  struct real_world *rw = real(world);
+  rw->is.send(rw->is.context, to, message);
+}
+
+static op_id seam_fetch(struct world *world, const struct fetch_spec *spec)
+{
+  return real_fetch(real(world), spec);
+}
+
+static op_id seam_copy(struct world *world, const struct copy_spec *spec)
+{
+  return real_copy(real(world), spec);
+}
+
+static op_id seam_compute(struct world *world, const struct compute_spec *spec)
+{
+  return real_compute(real(world), spec);
+}
+
+static void seam_cancel(struct world *world, op_id id)
+{
+  struct real_world *rw = real(world);
+  struct op *fetch = op_find(rw, id, OP_FETCH), *compute = op_find(rw, id, OP_COMPUTE);
+  if (fetch)
+    real_fetch_cancel(rw, (struct fetch_op *)fetch);
+  else if (compute)
+    real_compute_cancel(rw, (struct compute_op *)compute);
+}
+
+static void seam_record(struct world *world, const struct record *record)
+{
+  struct record copy = *record;
+  copy.time_ns = 0;
+  real_record(real(world), copy);
+}
+
+static void fill_host(struct real_world *rw, const struct image *image, uint64_t offset, uint64_t bytes,
+                      const struct ranges *place)
+{
+  for (uint64_t at = 0, piece; at < bytes; at += piece) {
+    uint64_t to = ranges_piece(place, at, bytes - at, &piece);
+    image_read(image, offset + at, piece, rw->memory->base + to);
+  }
+}
+
+static void fill_device(struct real_world *rw, const struct image *image, uint64_t offset, uint64_t bytes,
+                        uint32_t gpu, const struct ranges *place)
+{
+  g_autofree uint8_t *bounce = g_malloc(MIN(bytes, FILL_BYTES));
+  g_autoptr(GError) error = NULL;
+  for (uint64_t at = 0, piece; at < bytes; at += piece) {
+    uint64_t to = ranges_piece(place, at, MIN(bytes - at, FILL_BYTES), &piece);
+    image_read(image, offset + at, piece, bounce);
+    if (!rw->device_ops->fill(rw->device, gpu, to, bounce, piece, &error)) {
+      real_world_fail(rw, "filling GPU %u: %s", gpu, error->message);
+      return;
+    }
+  }
+}
+
+static void seam_fill(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
+                      const struct ranges *place)
+{
+  struct real_world *rw = real(world);
+  const struct image *image = images_get(rw->images, model);
+  if (gpu == NO_INDEX)
+    fill_host(rw, image, offset, bytes, place);
+  else
+    fill_device(rw, image, offset, bytes, gpu, place);
+}
+
+static void seam_serve(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes,
+                       const struct ranges *place)
+{
+  struct real_world *rw = real(world);
+  rw->transport->shelf_serve(rw->shelf, model, offset, bytes, place);
+}
+
+static const struct world_ops seam_ops = {
+    .now = seam_now,
+    .timer = seam_timer,
+    .timer_cancel = seam_timer_cancel,
+    .send = seam_send,
+    .fetch = seam_fetch,
+    .copy = seam_copy,
+    .compute = seam_compute,
+    .cancel = seam_cancel,
+    .fill = seam_fill,
+    .serve = seam_serve,
+    .record = seam_record,
+    .capabilities = REAL_CAPABILITIES,
+};
+
+/* --- birth and death
+ * ------------------------------------------------------------------------------------------------*/
+
+struct real_world *real_world_new(const struct real_world_config *config)
+{
+  struct real_world *rw = g_new0(struct real_world, 1);
+  rw->world = (struct world){.ops = &seam_ops, .records = config->record != NULL};
+  rw->is = *config;
+  for (enum op_kind kind = OP_FETCH; kind <= OP_COMPUTE; kind++)
+    *slab_of(rw, kind) = (struct slab){.all = g_ptr_array_new(), .free = NO_INDEX};
+  rw->reads = g_ptr_array_new_with_free_func(g_free);
+  rw->free_read = NO_INDEX;
+  return rw;
+}
+
+static void slabs_free(struct real_world *rw)
+{
+  for (uint32_t i = 0; i < rw->fetches.all->len; i++) {
+    struct fetch_op *fetch = g_ptr_array_index(rw->fetches.all, i);
+    ranges_clear(&fetch->host);
+    g_free(fetch->stream);
+    g_free(fetch->missing);
+  }
+  for (uint32_t i = 0; i < rw->copies.all->len; i++) {
+    struct copy_op *copy = g_ptr_array_index(rw->copies.all, i);
+    ranges_clear(&copy->host);
+    ranges_clear(&copy->device);
+  }
+  for (uint32_t i = 0; i < rw->computes.all->len; i++)
+    ranges_clear(&((struct compute_op *)g_ptr_array_index(rw->computes.all, i))->device);
+  for (enum op_kind kind = OP_FETCH; kind <= OP_COMPUTE; kind++) {
+    g_ptr_array_set_free_func(slab_of(rw, kind)->all, g_free);
+    g_ptr_array_unref(slab_of(rw, kind)->all);
+  }
+}
+
+void real_world_close(struct real_world *rw)
+{
+  rw->closed = TRUE;
+  for (uint32_t i = 0; i < rw->computes.all->len; i++)
+    ((struct compute_op *)g_ptr_array_index(rw->computes.all, i))->stop = TRUE;
+  if (rw->reader)
+    rw->transport->reader_free(rw->reader);
+  if (rw->device)
+    rw->device_ops->close(rw->device);
+  rw->reader = NULL;
+  rw->device = NULL;
+  loop_read_notes(rw->is.loop);
+  loop_forget(rw->is.loop, rw);
+}
+
+void real_world_free(struct real_world *rw)
+{
+  if (!rw)
+    return;
+  if (!rw->closed)
+    real_world_close(rw);
+  for (uint32_t g = 0; g < rw->gpus; g++) {
+    g_array_unref(rw->gpu[g].lanes);
+    g_array_unref(rw->gpu[g].streams);
+  }
+  g_free(rw->gpu);
+  slabs_free(rw);
+  g_ptr_array_unref(rw->reads);
+  g_clear_error(&rw->error);
+  g_free(rw);
+}
+
+struct world *real_world_seam(struct real_world *rw)
+{
+  return &rw->world;
+}
+
+void real_world_set_actor(struct real_world *rw, const struct actor_ops *ops, void *actor)
+{
+  rw->actor_ops = ops;
+  rw->actor = actor;
+}
+
+void real_world_set_memory(struct real_world *rw, const struct host_memory *memory,
+                           const struct images *images)
+{
+  rw->memory = memory;
+  rw->images = images;
+}
+
+void real_world_set_shelf(struct real_world *rw, const struct transport_ops *transport, struct shelf *shelf)
+{
+  rw->transport = transport;
+  rw->shelf = shelf;
+}
+
+gboolean real_world_open_reader(struct real_world *rw, const struct transport_ops *transport,
+                                const struct transport_options *options, GError **error)
+{
+  struct reader_config config = {.memory = {rw->memory->base, rw->memory->bytes},
+                                 .self = rw->is.self,
+                                 .options = *options,
+                                 .ended = real_fetch_ended,
+                                 .context = rw};
+  rw->transport = transport;
+  rw->reader = transport->reader_new(&config, error);
+  return rw->reader != NULL;
+}
+
+gboolean real_world_open_device(struct real_world *rw, const struct device_ops *device, uint32_t gpus,
+                                uint32_t first_gpu, gboolean share, uint64_t gpu_bytes, GError **error)
+{
+  struct device_config config = {.gpus = gpus,
+                                 .first_gpu = first_gpu,
+                                 .share = share,
+                                 .gpu_bytes = gpu_bytes,
+                                 .host = rw->memory->base,
+                                 .host_bytes = rw->memory->bytes,
+                                 .ended = real_gpu_ended,
+                                 .context = rw};
+  rw->device_ops = device;
+  rw->device = device->open(&config, error);
+  if (!rw->device)
+    return FALSE;
+  rw->gpus = gpus;
+  rw->gpu = g_new0(struct real_gpu, gpus);
+  for (uint32_t g = 0; g < gpus; g++) {
+    rw->gpu[g].lanes = g_array_new(FALSE, FALSE, sizeof(struct lane));
+    rw->gpu[g].streams = g_array_new(FALSE, FALSE, sizeof(struct lane));
+  }
+  return TRUE;
+}
+
+struct device *real_world_device(struct real_world *rw)
+{
+  return rw->device;
+}
+
+void real_world_peer(struct real_world *rw, uint32_t server, const char *address,
+                     const struct ticket_secret *secret)
+{
+  rw->peers |= 1ULL << server;
+  rw->transport->reader_peer(rw->reader, server, address, secret);
+}
+
+void real_world_drop_peer(struct real_world *rw, uint32_t server)
+{
+  if (!(rw->peers >> server & 1))
+    return;
+  rw->peers &= ~(1ULL << server);
+  rw->transport->reader_drop(rw->reader, server);
+}
+
+gboolean real_world_has_peer(const struct real_world *rw, uint32_t server)
+{
+  return rw->peers >> server & 1;
+}
+
+const GError *real_world_error(const struct real_world *rw)
+{
+  return rw->error;
+}
+
+void real_world_usage(const struct real_world *rw, struct real_usage *usage)
+{
+  *usage = rw->usage;
+  usage->net_bytes = rw->reader ? rw->transport->reader_bytes(rw->reader) : 0;
+}

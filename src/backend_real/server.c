@@ -1,0 +1,346 @@
+/* The life of a server's process; see server.h. */
+#include "backend_real/server.h"
+
+#include <glib-unix.h>
+#include <string.h>
+#include "core/error.h"
+#include "harness/command.h"
+
+/* A memory server whose data connection broke, though the controller hears it, is tried again after this. */
+#define PEER_RETRY_NS NS_PER_S
+#define RECORDS_SENT  512
+
+static void frame_send(struct server *s, enum frame_kind kind, GBytes *bytes)
+{
+  gsize size;
+  const void *data = g_bytes_get_data(bytes, &size);
+  link_send(s->link, kind, data, size);
+  g_bytes_unref(bytes);
+}
+
+/* --- what the world sends
+ * -------------------------------------------------------------------------------------------*/
+
+static void send_message(void *context, actor_id to, const struct message *message)
+{
+  struct server *s = context;
+  if (ACTOR_KIND(to) != ACTOR_CONTROLLER)
+    g_error("a server's actor may write to the controller only"); /* a bug of the core */
+  if (s->going)
+    link_message(s->link, s->spec.run, message);
+  else
+    g_array_append_val(s->held, *message);
+}
+
+static void records_flush(void *context)
+{
+  struct server *s = context;
+  uint8_t frame[4 + RECORDS_SENT * sizeof(struct record)];
+  while (s->records && s->records->len > 0) {
+    guint count = MIN(s->records->len, RECORDS_SENT);
+    memcpy(frame, &s->spec.run, 4);
+    memcpy(frame + 4, s->records->data, count * sizeof(struct record));
+    link_send(s->link, FRAME_RECORDS, frame, 4 + count * sizeof(struct record));
+    g_array_remove_range(s->records, 0, count);
+  }
+}
+
+static void send_record(void *context, const struct record *record)
+{
+  struct server *s = context;
+  g_array_append_val(s->records, *record);
+}
+
+/* --- peers
+ * ----------------------------------------------------------------------------------------------------------*/
+
+static const struct run_peer *peer_find(const struct server *s, uint32_t server)
+{
+  for (guint i = 0; i < s->peers->len; i++)
+    if (g_array_index(s->peers, struct run_peer, i).server == server)
+      return &g_array_index(s->peers, struct run_peer, i);
+  return NULL;
+}
+
+static void peer_open(struct server *s, uint32_t server)
+{
+  const struct run_peer *peer = peer_find(s, server);
+  if (peer)
+    real_world_peer(s->rw, server, peer->address, &peer->secret);
+}
+
+static void tell_member(struct server *s, uint32_t server, gboolean alive)
+{
+  struct message m = {.type = MESSAGE_MEMBER, .member = {.index = server, .alive = alive}};
+  s->kind->actor->message(s->actor, ACTOR(ACTOR_CONTROLLER, 0), &m);
+}
+
+static void peer_retry(void *context, uint64_t tag)
+{
+  struct server *s = context;
+  if (!s->actor || (uint32_t)(tag >> 32) != s->spec.run || real_world_has_peer(s->rw, (uint32_t)tag))
+    return;
+  peer_open(s, (uint32_t)tag);
+  tell_member(s, (uint32_t)tag, TRUE);
+}
+
+static void peer_broken(void *context, uint32_t server)
+{
+  struct server *s = context;
+  g_message("run %u: reads from memory server %u failed; trying again in 1 s", s->spec.run, server);
+  loop_timer(s->loop, loop_now(s->loop) + PEER_RETRY_NS, peer_retry, s, (uint64_t)s->spec.run << 32 | server);
+}
+
+/* --- a run
+ * ----------------------------------------------------------------------------------------------------------*/
+
+static void run_close(struct server *s)
+{
+  if (s->rw)
+    real_world_close(s->rw);
+  if (s->actor)
+    s->kind->actor_free(s->actor);
+  real_world_free(s->rw);
+  if (s->shelf)
+    s->transport->shelf_free(s->shelf);
+  loop_forget(s->loop, s);
+  host_memory_unmap(&s->memory);
+  images_free(s->images);
+  setup_free(s->setup);
+  experiment_free(s->experiment);
+  run_spec_clear(&s->spec);
+  g_array_set_size(s->held, 0);
+  g_array_set_size(s->records, 0);
+  g_array_set_size(s->peers, 0);
+  s->rw = NULL;
+  s->actor = NULL;
+  s->shelf = NULL;
+  s->images = NULL;
+  s->setup = NULL;
+  s->experiment = NULL;
+  s->going = FALSE;
+  s->left = 0;
+}
+
+static gboolean has_place(const struct server *s, GError **error)
+{
+  const struct config *config = &s->setup->config;
+  uint32_t places = s->options->kind == ACTOR_GPU_SERVER ? config->servers : config->memory_servers;
+  return s->options->index < places || input_error(error, NULL, 0, "%s %u: the experiment has places 0 to %u",
+                                                   s->kind->name, s->options->index, places - 1);
+}
+
+static gboolean run_open(struct server *s, GError **error)
+{
+  if (!run_spec_load(&s->spec, &s->experiment, &s->setup, error) || !has_place(s, error))
+    return FALSE;
+  s->transport = transport_by_name(s->spec.transport, error);
+  if (!s->transport)
+    return FALSE;
+  s->transport_options = (struct transport_options){.pace_bytes_s = gbit_to_bytes_per_s(s->spec.pace_gbit_s)};
+  s->images = images_new(s->setup->catalog, *s->spec.image_folder ? s->spec.image_folder : NULL, error);
+  if (!s->images ||
+      !host_memory_map(&s->memory, s->kind->memory_bytes(&s->setup->config, s->options->index), error))
+    return FALSE;
+  struct real_world_config world = {.loop = s->loop,
+                                    .config = &s->setup->config,
+                                    .self = ACTOR(s->options->kind, s->options->index),
+                                    .send = send_message,
+                                    .record = s->spec.records ? send_record : NULL,
+                                    .peer_broken = peer_broken,
+                                    .context = s};
+  s->rw = real_world_new(&world);
+  real_world_set_memory(s->rw, &s->memory, s->images);
+  return s->kind->open(s, error);
+}
+
+static void limits_set(struct server *s)
+{
+  struct message_limits limits;
+  const struct config *config = &s->setup->config;
+  uint32_t gpus = s->options->kind == ACTOR_GPU_SERVER ? config->server[s->options->index].gpus : 1;
+  message_limits_init(&limits, catalog_models(config->catalog), gpus, config->memory_servers);
+  link_set_limits(s->link, s->spec.run, &limits);
+}
+
+static void send_ready(struct server *s)
+{
+  g_autofree char *text = s->kind->describe(s);
+  struct run_ready ready = {.run = s->spec.run,
+                            .digest = run_digest(s->setup),
+                            .address = s->shelf ? (char *)s->transport->shelf_address(s->shelf) : NULL,
+                            .text = text};
+  frame_send(s, FRAME_READY, run_ready_pack(&ready));
+}
+
+static void prepare(struct server *s, const uint8_t *data, size_t size)
+{
+  g_autoptr(GError) error = NULL;
+  struct run_spec spec;
+  run_close(s);
+  if (!run_spec_unpack(data, size, &spec))
+    return;
+  s->spec = spec;
+  g_message("run %u: %s under %s", spec.run, spec.experiment, spec.system);
+  if (run_open(s, &error)) {
+    limits_set(s);
+    if (s->options->kind == ACTOR_GPU_SERVER)
+      images_prepare(s->images);
+    real_world_set_actor(s->rw, s->kind->actor, s->actor);
+    s->kind->actor->start(s->actor);
+    if (real_world_error(s->rw))
+      error = g_error_copy(real_world_error(s->rw));
+  }
+  if (!error) {
+    send_ready(s);
+    return;
+  }
+  g_autofree char *text = g_strdup_printf("%s %u: %s", s->kind->name, s->options->index, error->message);
+  g_warning("run %u: %s", spec.run, text);
+  link_send(s->link, FRAME_FAILED, text, MIN(strlen(text), 4000));
+  run_close(s);
+}
+
+/* The first GO lets the held mail out; each tells who can be read now. */
+static void go(struct server *s, const uint8_t *data, size_t size)
+{
+  uint32_t run;
+  g_autoptr(GArray) peers = run_peers_unpack(data, size, &run);
+  if (!peers || !s->actor || run != s->spec.run)
+    return;
+  g_array_unref(s->peers);
+  s->peers = g_steal_pointer(&peers);
+  for (guint i = 0; i < s->peers->len; i++)
+    peer_open(s, g_array_index(s->peers, struct run_peer, i).server);
+  if (!s->going)
+    s->went = loop_now(s->loop);
+  s->going = TRUE;
+  for (guint i = 0; i < s->held->len; i++)
+    link_message(s->link, run, &g_array_index(s->held, struct message, i));
+  g_array_set_size(s->held, 0);
+}
+
+static void grant(struct server *s, const uint8_t *data, size_t size)
+{
+  uint32_t run;
+  actor_id reader;
+  struct ticket_secret secret;
+  if (!run_grant_unpack(data, size, &run, &reader, &secret) || !s->shelf || run != s->spec.run)
+    return;
+  s->transport->shelf_admit(s->shelf, reader, &secret);
+  frame_send(s, FRAME_GRANTED, run_numbers_pack(run, reader));
+}
+
+static GBytes *meter(const struct server *s, uint32_t number)
+{
+  struct run_meter m = {.run = s->spec.run, .number = number};
+  const GError *failure = real_world_error(s->rw);
+  s->kind->usage(s, &m.usage);
+  if (failure)
+    g_strlcpy(m.failure, failure->message, sizeof m.failure);
+  return run_meter_pack(&m);
+}
+
+static void metered(struct server *s, enum frame_kind kind, const uint8_t *data, size_t size)
+{
+  uint32_t run, number;
+  if (!run_numbers_unpack(data, size, &run, &number) || !s->actor || run != s->spec.run)
+    return;
+  records_flush(s);
+  frame_send(s, kind == FRAME_END ? FRAME_ENDED : FRAME_METERED, meter(s, number));
+  if (kind == FRAME_END)
+    run_close(s);
+}
+
+/* --- the link
+ * -------------------------------------------------------------------------------------------------------*/
+
+static void on_welcome(void *context)
+{
+  struct server *s = context;
+  g_message("%s %u: linked to the controller", s->kind->name, s->options->index);
+}
+
+static void on_frame(void *context, enum frame_kind kind, const uint8_t *data, size_t size)
+{
+  struct server *s = context;
+  if (kind == FRAME_PREPARE)
+    prepare(s, data, size);
+  else if (kind == FRAME_GO)
+    go(s, data, size);
+  else if (kind == FRAME_GRANT)
+    grant(s, data, size);
+  else if (kind == FRAME_METER || kind == FRAME_END)
+    metered(s, kind, data, size);
+  else if (kind == FRAME_BYE)
+    loop_quit(s->loop);
+}
+
+/* The data plane follows what the controller says of memory servers: a dead one's reads must end before the
+ * actor looks for copies. */
+static void on_message(void *context, uint32_t run, const struct message *m)
+{
+  struct server *s = context;
+  if (!s->actor || run != s->spec.run)
+    return;
+  if (m->type == MESSAGE_MEMBER && m->member.alive)
+    peer_open(s, m->member.index);
+  else if (m->type == MESSAGE_MEMBER)
+    real_world_drop_peer(s->rw, m->member.index);
+  else if (m->type == MESSAGE_LEAVE)
+    s->left = loop_now(s->loop);
+  s->kind->actor->message(s->actor, ACTOR(ACTOR_CONTROLLER, 0), m);
+}
+
+static void on_lost(void *context, const char *why)
+{
+  struct server *s = context;
+  g_set_error(&s->error, DM_ERROR, DM_ERROR_FAILED, "%s %u: the controller is lost: %s", s->kind->name,
+              s->options->index, why);
+  loop_quit(s->loop);
+}
+
+static const struct link_ops link_ops = {
+    .welcome = on_welcome, .frame = on_frame, .message = on_message, .lost = on_lost};
+
+static void on_signal(void *context)
+{
+  loop_quit(context);
+}
+
+static struct hello make_hello(const struct server_options *options)
+{
+  struct hello hello = {.role = options->kind,
+                        .index = options->index,
+                        .epoch = (uint32_t)(g_get_real_time() / G_USEC_PER_SEC)};
+  g_strlcpy(hello.version, program_version(), sizeof hello.version);
+  return hello;
+}
+
+gboolean server_run(const struct server_options *options, GError **error)
+{
+  struct server s = {.options = options,
+                     .kind = options->kind == ACTOR_GPU_SERVER ? &server_kind_gpu : &server_kind_memory,
+                     .held = g_array_new(FALSE, FALSE, sizeof(struct message)),
+                     .records = g_array_new(FALSE, FALSE, sizeof(struct record)),
+                     .peers = g_array_new(FALSE, TRUE, sizeof(struct run_peer)),
+                     .loop = loop_new()};
+  struct hello hello = make_hello(options);
+  loop_before_wait(s.loop, records_flush, &s);
+  loop_on_signals(s.loop, on_signal, s.loop);
+  s.link = link_new(s.loop, &options->link, &hello, &link_ops, &s, error);
+  gboolean good = s.link != NULL;
+  if (good) {
+    loop_run(s.loop);
+    run_close(&s);
+    link_send(s.link, FRAME_BYE, NULL, 0);
+  }
+  link_free(s.link);
+  loop_free(s.loop);
+  g_array_unref(s.held);
+  g_array_unref(s.records);
+  g_array_unref(s.peers);
+  if (s.error)
+    g_propagate_error(error, s.error);
+  return good && !s.error;
+}

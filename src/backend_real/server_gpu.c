@@ -1,0 +1,60 @@
+/* The GPU server's side of a server process: pinned arena, reader, device. */
+#include "backend_real/server.h"
+#include "core/gpu_server.h"
+
+static gboolean open_parts(struct server *s, GError **error)
+{
+  const struct config *config = &s->setup->config;
+  uint32_t index = s->options->index, gpus = config->server[index].gpus;
+  s->device = device_by_name(s->spec.device, error);
+  if (!s->device || !real_world_open_reader(s->rw, s->transport, &s->transport_options, error) ||
+      !real_world_open_device(s->rw, s->device, gpus, s->options->first_gpu, s->spec.share_gpus,
+                              gpu_server_gpu_bytes(config, index), error))
+    return FALSE;
+  s->actor = gpu_server_new(config, index, real_world_seam(s->rw));
+  return TRUE;
+}
+
+static void actor_free(void *actor)
+{
+  gpu_server_free(actor);
+}
+
+static void usage(const struct server *s, struct usage *u)
+{
+  struct gpu_server_usage of_actor;
+  struct real_usage of_world;
+  gpu_server_usage(s->actor, &of_actor);
+  real_world_usage(s->rw, &of_world);
+  for (uint32_t i = 0; i < LOAD_SOURCES; i++)
+    u->loads[i] = of_actor.loads[i];
+  u->process_starts = of_actor.process_starts;
+  u->evictions = of_actor.evictions;
+  u->training_steps = of_actor.training_steps;
+  u->gpu_held_ns = of_actor.held_ns;
+  int64_t there = (s->left ? s->left : loop_now(s->loop)) - s->went;
+  u->gpu_there_ns = s->going ? (double)there * s->setup->config.server[s->options->index].gpus : 0;
+  u->host_bytes = of_actor.host_bytes;
+  u->gpu_inference_ns = of_world.gpu_inference_ns;
+  u->gpu_training_ns = of_world.gpu_training_ns;
+  u->gpu_any_ns = of_world.gpu_inference_ns + of_world.gpu_training_ns; /* one at a time */
+  u->net_bytes = of_world.net_bytes;
+  u->pcie_bytes = of_world.pcie_bytes;
+}
+
+static char *describe(const struct server *s)
+{
+  const struct device_ops *device = s->device;
+  uint32_t gpus = s->setup->config.server[s->options->index].gpus;
+  return g_strdup_printf("gpu-server %u: device %s, %u x %s; transport %s; arena of %.3f GB in %s",
+                         s->options->index, device->name, gpus, device->describe(real_world_device(s->rw), 0),
+                         s->transport->name, (double)s->memory.bytes / 1e9, s->memory.pages);
+}
+
+const struct server_kind server_kind_gpu = {.name = "gpu-server",
+                                            .memory_bytes = gpu_server_host_bytes,
+                                            .open = open_parts,
+                                            .actor_free = actor_free,
+                                            .actor = &gpu_server_actor,
+                                            .usage = usage,
+                                            .describe = describe};

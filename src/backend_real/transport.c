@@ -1,0 +1,49 @@
+/* The transports that there are; see transport.h. */
+#include "backend_real/transport.h"
+
+#include <string.h>
+
+#include "backend_real/transport_tcp.h"
+#include "core/error.h"
+
+static const struct transport_ops *const all_transports[] = {
+    &transport_tcp,
+    NULL,
+};
+
+const struct transport_ops *const *transports(void)
+{
+  return all_transports;
+}
+
+static const struct transport_ops *first_usable(GError **error)
+{
+  g_autoptr(GString) why = g_string_new(NULL);
+  for (const struct transport_ops *const *t = all_transports; *t; t++) {
+    const char *missing = (*t)->missing();
+    if (!missing)
+      return *t;
+    g_string_append_printf(why, "%s%s: %s", why->len ? "; " : "", (*t)->name, missing);
+  }
+  input_error(error, NULL, 0, "no transport can be used here (%s)", why->str);
+  return NULL;
+}
+
+const struct transport_ops *transport_by_name(const char *name, GError **error)
+{
+  if (strcmp(name, "auto") == 0)
+    return first_usable(error);
+  g_autoptr(GString) names = g_string_new("auto");
+  for (const struct transport_ops *const *t = all_transports; *t; t++) {
+    g_string_append_printf(names, ", %s", (*t)->name);
+    if (strcmp(name, (*t)->name) != 0)
+      continue;
+    const char *missing = (*t)->missing();
+    if (!missing)
+      return *t;
+    input_error(error, NULL, 0, "transport %s cannot be used here: %s", name, missing);
+    return NULL;
+  }
+  input_error(error, NULL, 0, "expected a transport (%s), found \"%s\"", names->str, name);
+  return NULL;
+}

@@ -1,0 +1,89 @@
+/* A transport: one-sided reads of memory servers' shards straight into this process's host arena. One file a
+ * kind (tcp, verbs), one line in the registry of transport.c.
+ *
+ * Two ends. A shelf stands in a memory server: what may be read, and by whom. A reader stands in whoever
+ * reads (GPU servers, and memory servers that take over shards). Reads are short pieces, asked in order; the
+ * transport keeps enough of them under way on each peer to fill its link, and may end them out of order. Ends
+ * of reads come on foreign threads.
+ *
+ * Right to read: the controller's process gives each pair (reader, shelf) a secret over the control plane
+ * (ticket.h); every data connection opens with a one-time ticket made of it, bound to reader and model. Data
+ * is not encrypted. */
+#ifndef DM_TRANSPORT_H
+#define DM_TRANSPORT_H
+
+#include "backend_real/ticket.h"
+#include "core/arena.h"
+#include "core/world.h"
+
+struct transport;
+struct shelf;
+struct reader;
+
+/* Memory that bytes come from or land in. Registered once, at the start. */
+struct memory {
+  uint8_t *base;
+  uint64_t bytes;
+};
+
+struct transport_options {
+  uint32_t connections; /* to a peer; 0 = the transport's own choice */
+  uint32_t threads;     /* 0 = own choice */
+  double pace_bytes_s;  /* limit of all traffic of this end, each way; 0 = none. A transport that cannot
+                           refuses. */
+};
+
+struct shelf_config {
+  struct memory memory;
+  const char *address; /* to listen on, "HOST:PORT", port 0 = any */
+  uint32_t index;      /* of this memory server */
+  struct transport_options options;
+};
+
+struct reader_config {
+  struct memory memory;
+  actor_id self;
+  struct transport_options options;
+  /* On any thread: a read has ended; failed: the peer is lost, refused it, or was dropped. */
+  void (*ended)(void *context, uint64_t tag, gboolean good);
+  void *context;
+};
+
+struct transport_ops {
+  const char *name;
+  /* NULL = can be used on this machine, else why not. */
+  const char *(*missing)(void);
+
+  struct shelf *(*shelf_new)(const struct shelf_config *config, GError **error);
+  void (*shelf_free)(struct shelf *shelf);
+  const char *(*shelf_address)(const struct shelf *shelf);
+  /* The image's bytes [offset, offset + bytes) of model are at `place` in memory; NULL: no longer, and when
+   * it returns nobody reads them any more. */
+  void (*shelf_serve)(struct shelf *shelf, uint32_t model, uint64_t offset, uint64_t bytes,
+                      const struct ranges *place);
+  void (*shelf_admit)(struct shelf *shelf, actor_id reader, const struct ticket_secret *secret);
+  void (*shelf_expel)(struct shelf *shelf, actor_id reader);
+  uint64_t (*shelf_bytes)(const struct shelf *shelf); /* sent so far */
+
+  struct reader *(*reader_new)(const struct reader_config *config, GError **error);
+  void (*reader_free)(struct reader *reader); /* ends all reads first */
+  /* A memory server can be read (again). */
+  void (*reader_peer)(struct reader *reader, uint32_t server, const char *address,
+                      const struct ticket_secret *secret);
+  /* Gives it up: its reads fail, once no byte of theirs can land any more. */
+  void (*reader_drop)(struct reader *reader, uint32_t server);
+  /* bytes at `offset` of the model's image on that server, to memory.base + to. Never ends from inside the
+   * call. At most READ_BYTES_MAX. */
+  void (*reader_read)(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint64_t to,
+                      uint32_t bytes, uint64_t tag);
+  uint64_t (*reader_bytes)(const struct reader *reader); /* received so far */
+};
+
+#define READ_BYTES_MAX (1U << 20)
+
+/* NULL-terminated, best first. */
+const struct transport_ops *const *transports(void);
+/* "auto" takes the first that can be used. NULL + DM_ERROR_INPUT: unknown, or why it cannot be used here. */
+const struct transport_ops *transport_by_name(const char *name, GError **error);
+
+#endif

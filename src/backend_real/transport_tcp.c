@@ -1,0 +1,30 @@
+/* The TCP transport's operations; see transport_tcp.h. */
+#include "backend_real/transport_tcp.h"
+
+static const char *tcp_missing(void)
+{
+  return NULL;
+}
+
+uint32_t tcp_threads(void)
+{
+  return CLAMP(g_get_num_processors() / 4, 1, 4);
+}
+
+const struct transport_ops transport_tcp = {
+    .name = "tcp",
+    .missing = tcp_missing,
+    .shelf_new = tcp_shelf_new,
+    .shelf_free = tcp_shelf_free,
+    .shelf_address = tcp_shelf_address,
+    .shelf_serve = tcp_shelf_serve,
+    .shelf_admit = tcp_shelf_admit,
+    .shelf_expel = tcp_shelf_expel,
+    .shelf_bytes = tcp_shelf_bytes,
+    .reader_new = tcp_reader_new,
+    .reader_free = tcp_reader_free,
+    .reader_peer = tcp_reader_peer,
+    .reader_drop = tcp_reader_drop,
+    .reader_read = tcp_reader_read,
+    .reader_bytes = tcp_reader_bytes,
+};

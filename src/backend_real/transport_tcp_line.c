@@ -1,0 +1,256 @@
+/* One connection of a TCP reader to a shelf: asks for the reads that it was given, and takes the answers in
+ * where they belong. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "backend_real/transport_tcp_reader.h"
+#include "backend_real/transport_tcp_socket.h"
+
+#ifndef LINE_TURN
+#define LINE_TURN (1U << 20)
+#endif
+#define TURN_BYTES LINE_TURN /* that one line may take in before others have their turn */
+
+/* How a step of a turn ended. */
+enum step { STEP_ON, STEP_BLOCKED, STEP_LATER, STEP_OVER };
+
+static enum step step_over(struct line *line, const char *why)
+{
+  reader_lose(line, why);
+  return STEP_OVER;
+}
+
+static enum step step_error(struct line *line, int error)
+{
+  if (error == EINTR)
+    return STEP_ON;
+  return error == EAGAIN ? STEP_BLOCKED : step_over(line, g_strerror(error));
+}
+
+static enum step line_connect(struct line *line)
+{
+  g_autoptr(GError) error = NULL;
+  int fd = socket_connect(line->address, &error);
+  if (fd < 0)
+    return step_over(line, error->message);
+  if (!poller_add(line->poller, &line->pollee, fd))
+    return step_over(line, g_strerror(errno));
+  return STEP_ON;
+}
+
+/* --- asking */
+
+/* FALSE: the line was dropped meanwhile. */
+static gboolean put_ticket(struct line *line, uint32_t model)
+{
+  uint64_t serial = reader_serial(line);
+  if (!serial)
+    return FALSE;
+  wire_ticket_put(&line->secret, line->reader->self, line->server, model, serial,
+                  line->output + line->output_end);
+  line->output_end += WIRE_TICKET_BYTES;
+  wire_rights_add(&line->rights, model);
+  return TRUE;
+}
+
+static struct wire_request request_of(const struct line *line, uint64_t number)
+{
+  const struct read *read = &line->read[number % LINE_READS];
+  return (struct wire_request){
+      .model = read->model, .bytes = read->bytes, .offset = read->offset, .id = number};
+}
+
+/* The next request, with its ticket if it needs one. */
+static gboolean put_request(struct line *line)
+{
+  struct wire_request request = request_of(line, line->asked);
+  line->output_begin = line->output_end = 0;
+  if (!wire_rights_have(&line->rights, request.model) && !put_ticket(line, request.model))
+    return FALSE;
+  wire_request_put(&request, line->output + line->output_end);
+  line->output_end += WIRE_REQUEST_BYTES;
+  line->asked++;
+  return TRUE;
+}
+
+static enum step flush(struct line *line, gint64 *again_ns)
+{
+  uint64_t bytes = line->output_end - line->output_begin;
+  struct pace *pace = line->reader->out;
+  if (pace && !(bytes = pace_take(pace, bytes, poller_clock(), again_ns)))
+    return STEP_LATER;
+  ssize_t sent = send(line->pollee.fd, line->output + line->output_begin, bytes, MSG_NOSIGNAL);
+  int error = errno;
+  if (pace)
+    pace_return(pace, bytes - MAX(sent, 0));
+  if (sent < 0)
+    return step_error(line, error);
+  line->output_begin += sent;
+  return STEP_ON;
+}
+
+/* Asks for all that the line was given. */
+static enum step ask(struct line *line, gint64 *again_ns)
+{
+  uint64_t given = reader_given(line);
+  for (;;) {
+    enum step step = STEP_ON;
+    if (line->output_begin < line->output_end)
+      step = flush(line, again_ns);
+    else if (line->asked == given)
+      return STEP_ON;
+    else if (!put_request(line))
+      return STEP_BLOCKED;
+    if (step != STEP_ON)
+      return step;
+  }
+}
+
+/* --- answers */
+
+static void answered(struct line *line, gboolean good)
+{
+  line->good[line->answered++ % LINE_READS] = good;
+  line->awaits = LINE_HEAD;
+}
+
+static void consume(struct line *line, uint32_t bytes)
+{
+  line->input_bytes -= bytes;
+  memmove(line->input, line->input + bytes, line->input_bytes);
+}
+
+/* What has come beside payload. NULL, or what is wrong with it. */
+static const char *take_frames(struct line *line)
+{
+  for (;;) {
+    if (line->awaits == LINE_END && line->input_bytes >= WIRE_END_BYTES) {
+      gboolean good;
+      if (!wire_end_parse(line->input, &good))
+        return "sent a malformed end of an answer";
+      consume(line, WIRE_END_BYTES);
+      answered(line, good);
+    } else if (line->awaits == LINE_HEAD && line->input_bytes >= WIRE_REPLY_BYTES) {
+      struct wire_reply reply;
+      if (line->answered == line->asked)
+        return "answered what was not asked";
+      struct wire_request request = request_of(line, line->answered);
+      if (!wire_reply_parse(line->input, &request, &reply))
+        return "sent a malformed answer";
+      consume(line, WIRE_REPLY_BYTES);
+      line->received = 0;
+      if (!reply.bytes)
+        answered(line, FALSE);
+      else
+        line->awaits = LINE_PAYLOAD;
+    } else {
+      return NULL;
+    }
+  }
+}
+
+/* Where the next bytes belong: the rest of a payload, straight to its place, and a little of what comes after
+ * it; never more. */
+static uint32_t gather(struct line *line, uint64_t limit, struct iovec piece[2])
+{
+  uint32_t pieces = 0;
+  if (line->awaits == LINE_PAYLOAD) {
+    const struct read *read = &line->read[line->answered % LINE_READS];
+    uint64_t bytes = MIN(read->bytes - line->received, limit);
+    piece[pieces++] = (struct iovec){line->reader->memory.base + read->to + line->received, bytes};
+    limit -= bytes;
+  }
+  /* What follows a head may be payload, so nothing is taken beyond one. */
+  uint64_t frames = line->awaits == LINE_HEAD ? WIRE_REPLY_BYTES : WIRE_END_BYTES + WIRE_REPLY_BYTES;
+  uint64_t room = MIN(frames - line->input_bytes, limit);
+  if (room)
+    piece[pieces++] = (struct iovec){line->input + line->input_bytes, room};
+  return pieces;
+}
+
+static void took(struct line *line, uint64_t bytes)
+{
+  if (line->awaits == LINE_PAYLOAD) {
+    const struct read *read = &line->read[line->answered % LINE_READS];
+    uint64_t payload = MIN(read->bytes - line->received, bytes);
+    line->received += payload;
+    bytes -= payload;
+    if (line->received == read->bytes)
+      line->awaits = LINE_END;
+    __atomic_fetch_add(&line->reader->bytes, payload, __ATOMIC_RELAXED);
+  }
+  line->input_bytes += bytes;
+}
+
+/* Reads once. *drained: the socket had no more. */
+static enum step take(struct line *line, uint64_t *budget, gboolean *drained, gint64 *again_ns)
+{
+  uint64_t limit = TURN_BYTES + sizeof line->input;
+  struct pace *pace = line->reader->in;
+  if (*drained)
+    return STEP_BLOCKED;
+  if (pace && !(limit = pace_take(pace, limit, poller_clock(), again_ns)))
+    return STEP_LATER;
+  struct iovec piece[2];
+  uint32_t pieces = gather(line, limit, piece);
+  uint64_t asked = piece[0].iov_len + (pieces > 1 ? piece[1].iov_len : 0);
+  ssize_t got = readv(line->pollee.fd, piece, (int)pieces);
+  int error = errno;
+  if (pace)
+    pace_return(pace, limit - MAX(got, 0));
+  if (got == 0)
+    return step_over(line, "closed by the other end");
+  if (got < 0)
+    return step_error(line, error);
+  took(line, got);
+  *budget -= MIN(*budget, (uint64_t)got);
+  *drained = (uint64_t)got < asked && !line->pollee.hung_up;
+  const char *wrong = take_frames(line);
+  return wrong ? step_over(line, wrong) : STEP_ON;
+}
+
+/* Takes in what there is, as long as there is room for what was answered and not ended. */
+static enum step take_in(struct line *line, uint64_t *budget, gint64 *again_ns)
+{
+  gboolean drained = FALSE;
+  enum step step = STEP_ON;
+  while (step == STEP_ON && *budget > 0 && line->answered - line->begin < LINE_READS / 2)
+    step = take(line, budget, &drained, again_ns);
+  return step;
+}
+
+static enum step begin(struct line *line)
+{
+  if (!put_ticket(line, line->first_model))
+    return STEP_BLOCKED;
+  return line_connect(line);
+}
+
+enum turn line_turn(struct line *line, gint64 *again_ns)
+{
+  uint64_t budget = TURN_BYTES;
+  if (g_atomic_int_get(&line->doomed)) {
+    reader_lose(line, NULL);
+    return TURN_OVER;
+  }
+  enum step step = line->pollee.fd < 0 ? begin(line) : STEP_ON;
+  gboolean more = step == STEP_ON;
+  gint64 ask_ns = 0, take_ns = 0;
+  while (more && step != STEP_OVER && budget > 0) {
+    ask_ns = take_ns = 0;
+    step = ask(line, &ask_ns);
+    if (step != STEP_OVER)
+      step = take_in(line, &budget, &take_ns);
+    more = step != STEP_OVER && line->answered != line->begin;
+    if (more)
+      reader_ended(line);
+  }
+  if (step == STEP_OVER)
+    return TURN_OVER;
+  if (budget == 0)
+    return TURN_AGAIN;
+  *again_ns = ask_ns && take_ns ? MIN(ask_ns, take_ns) : MAX(ask_ns, take_ns);
+  return *again_ns ? TURN_LATER : TURN_BLOCKED;
+}

@@ -1,0 +1,348 @@
+/* The reader of the TCP transport: peers, queues, and which line gets which read; see
+ * transport_tcp_reader.h. */
+#define G_LOG_DOMAIN "transport"
+
+#include "backend_real/transport_tcp_reader.h"
+
+#include <string.h>
+
+#include "backend_real/transport_tcp.h"
+
+#define CONNECTIONS 4          /* to a peer, where nobody says how many */
+#define REOPEN_NS   1000000000 /* lines that broke while others hold are opened again after that */
+
+static void queue_push(struct read_queue *queue, const struct read *read)
+{
+  if (queue->count == queue->room) {
+    uint32_t room = MAX(queue->room * 2, 64);
+    struct read *grown = g_new(struct read, room);
+    for (uint32_t i = 0; i < queue->count; i++)
+      grown[i] = queue->read[(queue->first + i) & (queue->room - 1)];
+    g_free(queue->read);
+    *queue = (struct read_queue){grown, 0, queue->count, room};
+  }
+  queue->read[(queue->first + queue->count++) & (queue->room - 1)] = *read;
+}
+
+static const struct read *queue_first(const struct read_queue *queue)
+{
+  return &queue->read[queue->first];
+}
+
+static void queue_pop(struct read_queue *queue)
+{
+  queue->first = (queue->first + 1) & (queue->room - 1);
+  queue->count--;
+}
+
+/* --- under the lock */
+
+static void fail_read(struct reader *reader, const struct read *read)
+{
+  queue_push(&reader->failed, read);
+  poller_wake(reader->poller[0], &reader->undertaker);
+}
+
+static void fail_queue(struct reader *reader, struct peer *peer)
+{
+  for (; peer->queue.count; queue_pop(&peer->queue))
+    fail_read(reader, queue_first(&peer->queue));
+}
+
+static gboolean line_takes(const struct line *line, const struct read *read)
+{
+  return line->end - line->begin < LINE_READS &&
+         (line->under_way == 0 || line->under_way + read->bytes <= LINE_WINDOW);
+}
+
+/* The line with the least to do, among those that take the read. */
+static struct line *choose_line(const struct peer *peer, uint32_t connections, const struct read *read)
+{
+  struct line *best = NULL;
+  for (uint32_t i = 0; i < connections; i++) {
+    struct line *line = peer->line[i];
+    if (line && line_takes(line, read) && (!best || line->under_way < best->under_way))
+      best = line;
+  }
+  return best;
+}
+
+/* Gives lines what they take. Wakes them, but not `self`, whose turn it is. */
+static void give(struct reader *reader, struct peer *peer, const struct line *self)
+{
+  while (peer->queue.count) {
+    const struct read *read = queue_first(&peer->queue);
+    struct line *line = choose_line(peer, reader->connections, read);
+    if (!line)
+      return;
+    line->read[line->end++ % LINE_READS] = *read;
+    line->under_way += read->bytes;
+    queue_pop(&peer->queue);
+    if (line != self)
+      poller_wake(line->poller, &line->pollee);
+  }
+}
+
+static void open_line(struct reader *reader, struct peer *peer, uint32_t i, uint32_t model)
+{
+  struct line *line = g_new0(struct line, 1);
+  line->pollee = POLLEE;
+  line->reader = reader;
+  line->poller = reader->poller[reader->next_poller++ % reader->pollers];
+  line->server = peer->server;
+  line->address = g_strdup(peer->address);
+  line->secret = peer->secret;
+  line->first_model = model;
+  line->peer = peer;
+  line->next = reader->first;
+  if (reader->first)
+    reader->first->before = line;
+  reader->first = line;
+  peer->line[i] = line;
+  peer->lines++;
+  poller_wake(line->poller, &line->pollee);
+}
+
+static void open_lines(struct reader *reader, struct peer *peer, uint32_t model)
+{
+  if (peer->lines == reader->connections || (peer->lines > 0 && poller_clock() < peer->lost_ns + REOPEN_NS))
+    return;
+  for (uint32_t i = 0; i < reader->connections; i++)
+    if (!peer->line[i])
+      open_line(reader, peer, i, model);
+}
+
+static void detach(struct peer *peer, struct line *line)
+{
+  for (uint32_t i = 0; i < LINES_MAX; i++)
+    if (peer->line[i] == line)
+      peer->line[i] = NULL;
+  peer->lines--;
+  line->peer = NULL;
+}
+
+static void drop(struct reader *reader, struct peer *peer)
+{
+  peer->usable = FALSE;
+  for (uint32_t i = 0; i < LINES_MAX; i++) {
+    struct line *line = peer->line[i];
+    if (!line)
+      continue;
+    detach(peer, line);
+    g_atomic_int_set(&line->doomed, TRUE);
+    poller_wake(line->poller, &line->pollee);
+  }
+  fail_queue(reader, peer);
+}
+
+/* --- what lines ask for */
+
+void reader_ended(struct line *line)
+{
+  struct reader *reader = line->reader;
+  uint64_t tag[LINE_READS];
+  uint32_t ended = line->answered - line->begin, first = line->begin % LINE_READS;
+  if (!ended)
+    return;
+  g_mutex_lock(&reader->lock);
+  for (uint32_t i = 0; i < ended; i++) {
+    const struct read *read = &line->read[line->begin++ % LINE_READS];
+    tag[i] = read->tag;
+    line->under_way -= read->bytes;
+  }
+  if (line->peer)
+    give(reader, line->peer, line);
+  g_mutex_unlock(&reader->lock);
+  for (uint32_t i = 0; i < ended; i++)
+    reader->ended(reader->context, tag[i], line->good[(first + i) % LINE_READS]);
+}
+
+uint64_t reader_serial(struct line *line)
+{
+  g_mutex_lock(&line->reader->lock);
+  uint64_t serial = line->peer ? ++line->peer->serial : 0;
+  g_mutex_unlock(&line->reader->lock);
+  return serial;
+}
+
+uint64_t reader_given(struct line *line)
+{
+  g_mutex_lock(&line->reader->lock);
+  uint64_t end = line->end;
+  g_mutex_unlock(&line->reader->lock);
+  return end;
+}
+
+void reader_lose(struct line *line, const char *why)
+{
+  struct reader *reader = line->reader;
+  if (why)
+    g_message("lost a data connection to memory server %u (%s): %s", line->server, line->address, why);
+  g_mutex_lock(&reader->lock);
+  struct peer *peer = line->peer;
+  if (peer) {
+    detach(peer, line);
+    peer->lost_ns = poller_clock();
+    if (!peer->lines)
+      fail_queue(reader, peer);
+  }
+  *(line->before ? &line->before->next : &reader->first) = line->next;
+  if (line->next)
+    line->next->before = line->before;
+  g_mutex_unlock(&reader->lock);
+  poller_remove(line->poller, &line->pollee);
+  for (uint64_t n = line->begin; n < line->end; n++)
+    reader->ended(reader->context, line->read[n % LINE_READS].tag,
+                  n < line->answered && line->good[n % LINE_READS]);
+  g_free(line->address);
+  g_free(line);
+}
+
+/* Ends what has failed without a line. */
+static void bury(struct reader *reader)
+{
+  g_mutex_lock(&reader->lock);
+  struct read_queue failed = reader->failed;
+  reader->failed = (struct read_queue){0};
+  g_mutex_unlock(&reader->lock);
+  for (; failed.count; queue_pop(&failed))
+    reader->ended(reader->context, queue_first(&failed)->tag, FALSE);
+  g_free(failed.read);
+}
+
+static enum turn reader_turn(void *context, struct pollee *pollee, gint64 *again_ns)
+{
+  struct reader *reader = context;
+  if (pollee != &reader->undertaker)
+    return line_turn((struct line *)pollee, again_ns);
+  bury(reader);
+  return TURN_BLOCKED;
+}
+
+/* --- the reader */
+
+static void peer_free(void *data)
+{
+  struct peer *peer = data;
+  g_free(peer->queue.read);
+  g_free(peer->address);
+  g_free(peer);
+}
+
+struct reader *tcp_reader_new(const struct reader_config *config, GError **error)
+{
+  const struct transport_options *options = &config->options;
+  struct reader *reader = g_new0(struct reader, 1);
+  reader->memory = config->memory;
+  reader->self = config->self;
+  reader->ended = config->ended;
+  reader->context = config->context;
+  reader->connections = MIN(options->connections ? options->connections : CONNECTIONS, LINES_MAX);
+  reader->undertaker = POLLEE;
+  reader->peers = g_hash_table_new_full(NULL, NULL, NULL, peer_free);
+  g_mutex_init(&reader->lock);
+  if (options->pace_bytes_s > 0) {
+    reader->in = pace_new(options->pace_bytes_s, poller_clock());
+    reader->out = pace_new(options->pace_bytes_s, poller_clock());
+  }
+  reader->pollers = options->threads ? options->threads : tcp_threads();
+  reader->poller = g_new0(struct poller *, reader->pollers);
+  for (uint32_t i = 0; i < reader->pollers; i++)
+    if (!(reader->poller[i] = poller_new("tcp-reader", reader_turn, reader, error))) {
+      tcp_reader_free(reader);
+      return NULL;
+    }
+  for (uint32_t i = 0; i < reader->pollers; i++)
+    poller_start(reader->poller[i]);
+  return reader;
+}
+
+void tcp_reader_free(struct reader *reader)
+{
+  if (!reader)
+    return;
+  for (uint32_t i = 0; i < reader->pollers; i++)
+    if (reader->poller[i])
+      poller_stop(reader->poller[i]);
+  while (reader->first)
+    reader_lose(reader->first, NULL);
+  bury(reader);
+  for (uint32_t i = 0; i < reader->pollers; i++)
+    poller_free(reader->poller[i]);
+  g_free(reader->poller);
+  g_hash_table_destroy(reader->peers);
+  g_mutex_clear(&reader->lock);
+  pace_free(reader->in);
+  pace_free(reader->out);
+  g_free(reader);
+}
+
+static struct peer *find_peer(const struct reader *reader, uint32_t server)
+{
+  return g_hash_table_lookup(reader->peers, GUINT_TO_POINTER(server));
+}
+
+static void set_peer(struct peer *peer, const char *address, const struct ticket_secret *secret)
+{
+  g_free(peer->address);
+  peer->address = g_strdup(address);
+  /* The shelf remembers the serials of a secret. */
+  if (memcmp(&peer->secret, secret, sizeof *secret) != 0) {
+    peer->secret = *secret;
+    peer->serial = 0;
+  }
+  peer->usable = TRUE;
+}
+
+void tcp_reader_peer(struct reader *reader, uint32_t server, const char *address,
+                     const struct ticket_secret *secret)
+{
+  g_mutex_lock(&reader->lock);
+  struct peer *peer = find_peer(reader, server);
+  if (!peer) {
+    peer = g_new0(struct peer, 1);
+    peer->server = server;
+    g_hash_table_insert(reader->peers, GUINT_TO_POINTER(server), peer);
+  } else if (peer->usable &&
+             (strcmp(peer->address, address) != 0 || memcmp(&peer->secret, secret, sizeof *secret) != 0)) {
+    drop(reader, peer);
+  }
+  set_peer(peer, address, secret);
+  g_mutex_unlock(&reader->lock);
+}
+
+void tcp_reader_drop(struct reader *reader, uint32_t server)
+{
+  g_mutex_lock(&reader->lock);
+  struct peer *peer = find_peer(reader, server);
+  if (peer)
+    drop(reader, peer);
+  g_mutex_unlock(&reader->lock);
+}
+
+static gboolean allowed(const struct reader *reader, const struct read *read)
+{
+  return read->bytes > 0 && read->bytes <= READ_BYTES_MAX && read->to <= reader->memory.bytes &&
+         read->bytes <= reader->memory.bytes - read->to && read->offset <= UINT64_MAX - read->bytes;
+}
+
+void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint64_t to,
+                     uint32_t bytes, uint64_t tag)
+{
+  struct read read = {.offset = offset, .to = to, .tag = tag, .model = model, .bytes = bytes};
+  g_mutex_lock(&reader->lock);
+  struct peer *peer = find_peer(reader, server);
+  if (peer && peer->usable && allowed(reader, &read)) {
+    open_lines(reader, peer, model);
+    queue_push(&peer->queue, &read);
+    give(reader, peer, NULL);
+  } else {
+    fail_read(reader, &read);
+  }
+  g_mutex_unlock(&reader->lock);
+}
+
+uint64_t tcp_reader_bytes(const struct reader *reader)
+{
+  return __atomic_load_n(&reader->bytes, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,103 @@
+/* Inside the TCP reader: what its files share.
+ *
+ * transport_tcp_reader.c owns peers, queues and which line gets which read; transport_tcp_line.c is one
+ * connection to a shelf. A line belongs to the thread of its poller; who has the reader's lock may give it
+ * reads and doom it. */
+#ifndef DM_TRANSPORT_TCP_READER_H
+#define DM_TRANSPORT_TCP_READER_H
+
+#include "backend_real/pace.h"
+#include "backend_real/transport.h"
+#include "backend_real/transport_tcp_poller.h"
+#include "backend_real/transport_tcp_wire.h"
+
+#define LINE_READS  64         /* most that one line has been given and has not ended */
+#ifndef LINE_WINDOW
+#define LINE_WINDOW (4U << 20)
+#endif
+#define LINES_MAX   64         /* to one peer */
+
+struct read {
+  uint64_t offset, to, tag;
+  uint32_t model, bytes;
+};
+
+/* A growing ring; steady use allocates nothing. */
+struct read_queue {
+  struct read *read;
+  uint32_t first, count, room; /* room: a power of two */
+};
+
+struct peer {
+  uint32_t server;
+  gboolean usable;
+  char *address;
+  struct ticket_secret secret;
+  uint64_t serial; /* of the last ticket made with the secret */
+  struct read_queue queue;
+  struct line *line[LINES_MAX]; /* NULL where none is open */
+  uint32_t lines;               /* that are */
+  gint64 lost_ns;               /* when the last one broke */
+};
+
+struct line {
+  struct pollee pollee; /* must be first */
+  struct reader *reader;
+  struct poller *poller;
+  uint32_t server;
+  char *address;
+  struct ticket_secret secret;
+  uint32_t first_model; /* of the ticket that opens it */
+
+  /* Under the reader's lock. Reads in order of asking; the slot of number n is n mod LINE_READS. */
+  struct line *next, *before; /* of all lines of the reader */
+  struct peer *peer;          /* NULL once dropped */
+  struct read read[LINE_READS];
+  uint64_t begin, end; /* numbers of the first read not ended, and of the next to be given */
+  uint64_t under_way;  /* bytes of those between */
+  gint doomed;         /* atomic */
+
+  /* The poller's thread's own. */
+  uint64_t asked;    /* number of the next read to be asked for */
+  uint64_t answered; /* number of the next read to be answered */
+  struct wire_rights rights;
+  uint8_t output[WIRE_TICKET_BYTES + WIRE_REQUEST_BYTES];
+  uint32_t output_begin, output_end;
+  enum { LINE_HEAD, LINE_PAYLOAD, LINE_END } awaits;
+  uint64_t received;                                /* of the payload */
+  uint8_t input[WIRE_END_BYTES + WIRE_REPLY_BYTES]; /* of what is not payload */
+  uint32_t input_bytes;
+  gboolean good[LINE_READS]; /* of what was answered and has not been ended */
+};
+
+struct reader {
+  struct memory memory;
+  actor_id self;
+  void (*ended)(void *context, uint64_t tag, gboolean good);
+  void *context;
+  uint32_t connections;  /* lines to a peer */
+  struct pace *in, *out; /* NULL: no limit */
+  uint64_t bytes;        /* of payload received; atomic */
+  struct poller **poller;
+  uint32_t pollers;
+  struct pollee undertaker; /* of poller[0]: ends what has failed */
+
+  GMutex lock;
+  GHashTable *peers; /* server -> struct peer; looked up, never walked */
+  struct line *first;
+  uint32_t next_poller;
+  struct read_queue failed;
+};
+
+enum turn line_turn(struct line *line, gint64 *again_ns);
+
+/* Reads up to `end` were answered: they end, and the line may have been given others. */
+void reader_ended(struct line *line);
+/* The serial of the line's next ticket; 0: the line was dropped. */
+uint64_t reader_serial(struct line *line);
+/* The number of the next read that the line will be given. */
+uint64_t reader_given(struct line *line);
+/* Ends the line, on its own thread, and what it was given fails; why NULL: no more than was asked for. */
+void reader_lose(struct line *line, const char *why);
+
+#endif

@@ -1,0 +1,56 @@
+/* What a program brings to `run`: a world to run systems in. The rest of the command (options, set-up of
+ * every system before the first runs, result database, table, Ctrl-C) is the same in both programs. */
+#ifndef DM_BACKEND_H
+#define DM_BACKEND_H
+
+#include <signal.h>
+#include "harness/command.h"
+#include "harness/experiment.h"
+#include "harness/results.h"
+#include "harness/setup.h"
+#include "harness/store.h"
+#include "harness/timeline.h"
+
+struct run_outputs {
+  struct store *store;                /* NULL = nothing is stored */
+  struct timeline *timeline;          /* or NULL */
+  gboolean quiet;                     /* no progress bar */
+  volatile sig_atomic_t *interrupted; /* set by Ctrl-C */
+  int64_t clock_offset_ns;            /* see sim.h */
+};
+
+struct backend {
+  const char *name;            /* "sim", "real": in JSON and database */
+  const GOptionEntry *options; /* of `run`, beside those that both programs have; NULL: none */
+  uint32_t capabilities;       /* of its world */
+  /* Somebody may fall silent in this experiment: heartbeats are needed. */
+  gboolean (*needs_heartbeats)(const struct experiment *experiment);
+  /* Before the first system runs, with everything set up; NULL: nothing to do. sets as given to
+   * experiment_load. */
+  gboolean (*open)(const struct experiment *base, char **sets, GError **error);
+  /* Runs one system to its end, or until interrupted. *notices receives lines for the user (g_free). FALSE +
+   * error: bad input met on the way (a trace's malformed row), or the run failed. */
+  gboolean (*run)(const struct setup *setup, const struct run_info *info, const struct run_outputs *outputs,
+                  struct figures *figures, char **notices, GError **error);
+  void (*close)(void); /* also after a failed open; NULL: nothing to do */
+};
+
+/* The command `run` of a program with this backend. */
+gboolean backend_run_command(const struct backend *backend, int argc, char **argv, GError **error);
+
+/* What stands in the help of both. */
+#define RUN_OPTIONS_HELP                                                                                     \
+  "  --system A,B      only these systems (ideal, ideal-shared, distmind, pipeswitch, mps, ray, "            \
+  "serverlessllm)\n"                                                                                         \
+  "  --set S.K=V       sets a key over the file and its [system X]; may be repeated\n"                       \
+  "  --trace FILE      replays this trace (workload.kind = trace)\n"                                         \
+  "  --seed N          experiment.seed\n"                                                                    \
+  "  --out FILE.db     result database; default results/NAME.db; an existing one needs --force\n"            \
+  "  --timeline F.json Chrome trace events of the first million stages, for ui.perfetto.dev\n"               \
+  "  --json            one JSON object on standard output, nothing else\n"                                   \
+  "  --quiet           no progress bar\n"                                                                    \
+  "  --print-config    the settings in force, with where each comes from; runs nothing\n"                    \
+  "\n"                                                                                                       \
+  "Ctrl-C keeps what was done: requests in flight count as failed, exit status 130.\n"
+
+#endif

@@ -1,0 +1,43 @@
+/* Programs run by tests; see spawned.h. */
+#include "spawned.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+/* This is build/tests/backend_real, the other build/PROGRAM. */
+static char *beside(const char *program)
+{
+  g_autofree char *self = g_file_read_link("/proc/self/exe", NULL), *tests = g_path_get_dirname(self);
+  g_autofree char *build = g_path_get_dirname(tests);
+  return g_build_filename(build, program, NULL);
+}
+
+Spawned *spawn(const char *program, const char *words)
+{
+  g_autofree char *path = beside(program), *line = g_strdup_printf("%s %s", path, words);
+  g_auto(GStrv) argv = g_strsplit(line, " ", -1);
+  Spawned *spawned = g_new0(Spawned, 1);
+  g_autoptr(GError) error = NULL;
+  int wait_status;
+  cr_assert(g_spawn_sync(NULL, argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &spawned->out, &spawned->err,
+                         &wait_status, &error),
+            "%s: %s", line, error ? error->message : "");
+  spawned->status = g_spawn_check_wait_status(wait_status, &error) ? 0 : error->code;
+  return spawned;
+}
+
+void spawned_free(Spawned *spawned)
+{
+  g_free(spawned->out);
+  g_free(spawned->err);
+  g_free(spawned);
+}
+
+void expect_refusal(const Spawned *spawned, const char *says)
+{
+  cr_assert_eq(spawned->status, 2, "%s%s", spawned->out, spawned->err);
+  cr_assert_str_eq(spawned->out, "");
+  const char *end = strchr(spawned->err, '\n');
+  cr_assert(end && end[1] == 0, "%s", spawned->err);
+  cr_assert(strstr(spawned->err, says), "expected \"%s\" in: %s", says, spawned->err);
+}

@@ -1,0 +1,136 @@
+/* Payloads of the control plane: what goes in comes out, and whatever else a peer sends comes to nothing. */
+#include <criterion/criterion.h>
+#include <string.h>
+
+#include "backend_real/run_spec.h"
+
+/* Every prefix, and every byte changed, is refused or parses into something. */
+static void mangle(GBytes *bytes, gboolean (*parses)(const uint8_t *data, size_t size))
+{
+  gsize size;
+  const uint8_t *data = g_bytes_get_data(bytes, &size);
+  g_autofree uint8_t *copy = g_memdup2(data, size);
+  for (gsize length = 0; length < size; length++)
+    parses(copy, length);
+  for (gsize at = 0; at < size; at++)
+    for (unsigned bit = 0; bit < 8; bit++) {
+      copy[at] ^= (uint8_t)(1U << bit);
+      parses(copy, size);
+      copy[at] ^= (uint8_t)(1U << bit);
+    }
+}
+
+static gboolean parses_spec(const uint8_t *data, size_t size)
+{
+  struct run_spec spec;
+  gboolean good = run_spec_unpack(data, size, &spec);
+  run_spec_clear(&spec);
+  return good;
+}
+
+Test(run_spec, a_run_survives_the_wire)
+{
+  char *sets[] = {(char *)"workload.rate_rps=3", (char *)"experiment.seed=9", NULL};
+  struct run_spec spec = {.run = 7,
+                          .experiment = (char *)"experiments/x.ini",
+                          .system = (char *)"distmind",
+                          .sets = sets,
+                          .device = (char *)"host",
+                          .transport = (char *)"tcp",
+                          .pace_gbit_s = 2.5,
+                          .image_folder = (char *)"",
+                          .share_gpus = TRUE};
+  g_autoptr(GBytes) bytes = run_spec_pack(&spec);
+  struct run_spec back;
+  gsize size;
+  const uint8_t *data = g_bytes_get_data(bytes, &size);
+  cr_assert(run_spec_unpack(data, size, &back));
+  cr_expect_eq(back.run, 7);
+  cr_expect_str_eq(back.experiment, spec.experiment);
+  cr_expect_str_eq(back.system, spec.system);
+  cr_expect(g_strv_equal((const char *const *)back.sets, (const char *const *)sets));
+  cr_expect_str_eq(back.device, "host");
+  cr_expect_str_eq(back.transport, "tcp");
+  cr_expect_eq(back.pace_gbit_s, 2.5);
+  cr_expect_str_eq(back.image_folder, "");
+  cr_expect(back.share_gpus && !back.records);
+  run_spec_clear(&back);
+  mangle(bytes, parses_spec);
+}
+
+static gboolean parses_meter(const uint8_t *data, size_t size)
+{
+  struct run_meter meter;
+  return run_meter_unpack(data, size, &meter);
+}
+
+Test(run_spec, a_meter_survives_the_wire)
+{
+  struct run_meter meter = {.run = 1,
+                            .number = 2,
+                            .jobs_left = 3,
+                            .jobs_seen = 4,
+                            .usage = {.gpu_inference_ns = 5,
+                                      .gpu_training_ns = 6,
+                                      .gpu_any_ns = 7,
+                                      .gpu_held_ns = 8,
+                                      .gpu_there_ns = 9,
+                                      .net_bytes = 10,
+                                      .pcie_bytes = 11,
+                                      .process_starts = 12,
+                                      .evictions = 13,
+                                      .training_steps = 14,
+                                      .queue = 15,
+                                      .jobs_done = 16,
+                                      .host_bytes = 17,
+                                      .pool_bytes = 18},
+                            .failure = "a wrong byte"};
+  for (int i = 0; i < LOAD_SOURCES; i++)
+    meter.usage.loads[i] = 20 + (uint64_t)i;
+  g_autoptr(GBytes) bytes = run_meter_pack(&meter);
+  struct run_meter back;
+  gsize size;
+  const uint8_t *data = g_bytes_get_data(bytes, &size);
+  cr_assert(run_meter_unpack(data, size, &back));
+  cr_expect_eq(memcmp(&back, &meter, sizeof meter), 0);
+  mangle(bytes, parses_meter);
+}
+
+static gboolean parses_peers(const uint8_t *data, size_t size)
+{
+  uint32_t run;
+  g_autoptr(GArray) peers = run_peers_unpack(data, size, &run);
+  return peers != NULL;
+}
+
+Test(run_spec, peers_survive_the_wire)
+{
+  g_autoptr(GArray) peers = g_array_new(FALSE, TRUE, sizeof(struct run_peer));
+  for (uint32_t i = 0; i < 3; i++) {
+    struct run_peer peer = {.server = i * 5};
+    g_snprintf(peer.address, sizeof peer.address, "10.0.0.%u:99", i);
+    memset(peer.secret.key, (int)i + 1, sizeof peer.secret.key);
+    g_array_append_val(peers, peer);
+  }
+  g_autoptr(GBytes) bytes = run_peers_pack(11, peers);
+  gsize size;
+  const uint8_t *data = g_bytes_get_data(bytes, &size);
+  uint32_t run;
+  g_autoptr(GArray) back = run_peers_unpack(data, size, &run);
+  cr_assert_not_null(back);
+  cr_expect_eq(run, 11);
+  cr_assert_eq(back->len, 3);
+  cr_expect_eq(memcmp(back->data, peers->data, 3 * sizeof(struct run_peer)), 0);
+  mangle(bytes, parses_peers);
+}
+
+Test(run_spec, a_peer_of_no_pool_is_refused)
+{
+  g_autoptr(GArray) peers = g_array_new(FALSE, TRUE, sizeof(struct run_peer));
+  struct run_peer peer = {.server = MEMORY_SERVERS_MAX, .address = "h:1"};
+  g_array_append_val(peers, peer);
+  g_autoptr(GBytes) bytes = run_peers_pack(1, peers);
+  gsize size;
+  const uint8_t *data = g_bytes_get_data(bytes, &size);
+  cr_expect(!parses_peers(data, size));
+}

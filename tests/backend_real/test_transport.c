@@ -1,0 +1,381 @@
+/* What every transport holds to, over loopback: right bytes in the right place, reads that end once,
+ * whatever happens to the other end. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/units.h"
+#include "transport_lab.h"
+
+#define MIB (1U << 20)
+
+/* Reads of random sizes of several models, many under way, each to a place of its own with blank around. */
+TRANSPORT_TEST(random_reads_are_right_and_touch_nothing_else)
+{
+  enum { MODELS = 5, READS = 600, IMAGE = 3 * MIB + 4321, GAP = 13 };
+  struct lab *lab = transport_lab_new(ops, 64 * MIB, 96 * MIB, NULL);
+  for (uint32_t m = 0; m < MODELS; m++) {
+    struct ranges place = lab_serve(lab, m, m * 1000, IMAGE, m == 0 ? 4096 : 4096U << 2 * m);
+    g_free(place.range);
+  }
+  struct {
+    uint32_t model, bytes;
+    uint64_t offset, to;
+  } read[READS];
+  uint64_t to = GAP, bytes = 0;
+  for (uint32_t i = 0; i < READS; i++) {
+    read[i].model = g_rand_int_range(lab->random, 0, MODELS);
+    uint32_t most = i % 4 == 0 ? MIB : i % 4 == 1 ? 100 : 100000;
+    read[i].bytes = i < 4 ? MIB : (uint32_t)g_rand_int_range(lab->random, 1, (gint32)most + 1);
+    read[i].offset =
+        read[i].model * 1000 + g_rand_int_range(lab->random, 0, IMAGE - (gint32)read[i].bytes + 1);
+    read[i].to = to;
+    to += read[i].bytes + GAP;
+    bytes += read[i].bytes;
+    cr_assert(to <= lab->to.bytes);
+    lab_read(lab, read[i].model, read[i].offset, read[i].to, read[i].bytes, i);
+  }
+  lab_wait(lab, READS);
+  cr_assert_eq(lab->good, READS);
+  for (uint32_t i = 0; i < READS; i++) {
+    cr_assert(lab_has(lab, read[i].model, read[i].offset, read[i].to, read[i].bytes), "read %u", i);
+    cr_assert(lab_blank(lab, read[i].to - GAP, GAP), "before read %u", i);
+  }
+  cr_assert(lab_blank(lab, to - GAP, GAP));
+  cr_assert_eq(ops->reader_bytes(lab->reader), bytes);
+  cr_assert_eq(ops->shelf_bytes(lab->shelf), bytes);
+  transport_lab_free(lab);
+}
+
+/* More models than a connection holds rights for, in turn, so that rights are lost and asked for again. */
+TRANSPORT_TEST(many_models_in_turn)
+{
+  enum { MODELS = 200, ROUNDS = 4, BYTES = 5000 };
+  struct lab *lab = transport_lab_new(ops, 4 * MIB, 8 * MIB, &(struct transport_options){.connections = 3});
+  for (uint32_t m = 0; m < MODELS; m++) {
+    struct ranges place = lab_serve(lab, m * 77777, 0, BYTES, 8192);
+    g_free(place.range);
+  }
+  for (uint32_t i = 0; i < MODELS * ROUNDS; i++)
+    lab_read(lab, i % MODELS * 77777, 1, (uint64_t)i * BYTES, BYTES - 1, i);
+  lab_wait(lab, MODELS * ROUNDS);
+  cr_assert_eq(lab->good, MODELS * ROUNDS);
+  for (uint32_t i = 0; i < MODELS * ROUNDS; i++)
+    cr_assert(lab_has(lab, i % MODELS * 77777, 1, (uint64_t)i * BYTES, BYTES - 1));
+  transport_lab_free(lab);
+}
+
+/* What is not served fails, wholly or in part, and the reads around it do not. */
+TRANSPORT_TEST(what_is_not_served_fails_alone)
+{
+  struct lab *lab = transport_lab_new(ops, 4 * MIB, 4 * MIB, &(struct transport_options){.connections = 1});
+  struct ranges place = lab_serve(lab, 1, 0, 100000, 4096);
+  ops->shelf_serve(lab->shelf, 1, 30000, 20000, NULL);
+  static const struct {
+    uint32_t model, offset, bytes;
+    enum lab_end end;
+  } reads[] = {{1, 0, 30000, LAB_GOOD},       {1, 29999, 2, LAB_FAILED},   {1, 50000, 50000, LAB_GOOD},
+               {1, 49999, 2, LAB_FAILED},     {1, 35000, 100, LAB_FAILED}, {2, 0, 100, LAB_FAILED},
+               {1, 20000, 60000, LAB_FAILED}, {1, 99999, 1, LAB_GOOD}};
+  for (uint32_t i = 0; i < G_N_ELEMENTS(reads); i++)
+    lab_read(lab, reads[i].model, reads[i].offset, i * 100000, reads[i].bytes, i);
+  lab_wait(lab, G_N_ELEMENTS(reads));
+  for (uint32_t i = 0; i < G_N_ELEMENTS(reads); i++) {
+    cr_expect_eq(lab->end[i], reads[i].end, "read %u", i);
+    if (reads[i].end == LAB_GOOD)
+      cr_expect(lab_has(lab, reads[i].model, reads[i].offset, i * 100000, reads[i].bytes));
+  }
+  /* Served again, elsewhere. */
+  struct ranges again = lab_serve(lab, 1, 30000, 20000, 8192);
+  lab_read(lab, 1, 0, 2 * MIB, 100000, 100);
+  lab_wait(lab, G_N_ELEMENTS(reads) + 1);
+  cr_expect_eq(lab->end[100], LAB_GOOD);
+  cr_expect(lab_has(lab, 1, 0, 2 * MIB, 100000));
+  g_free(place.range);
+  g_free(again.range);
+  transport_lab_free(lab);
+}
+
+/* A read past all that was ever served, or that cannot be, fails; later ones are served. */
+TRANSPORT_TEST(reads_out_of_bounds_fail)
+{
+  struct lab *lab = transport_lab_new(ops, 2 * MIB, 2 * MIB, &(struct transport_options){.connections = 2});
+  struct ranges place = lab_serve(lab, 1, 1000, 50000, 4096);
+  lab_read(lab, 1, 50000, 0, 1001, 0);
+  lab_wait(lab, 1);
+  lab_read(lab, 1, 999, 0, 2, 1);
+  lab_wait(lab, 2);
+  lab_read(lab, 1, 2000, 2 * MIB - 10, 11, 2); /* past the reader's own memory */
+  lab_read(lab, 1, 2000, UINT64_MAX - 5, 10, 3);
+  lab_read(lab, 1, UINT64_MAX - 5, 0, 10, 4);
+  lab_read(lab, 1, 2000, 0, 0, 5);
+  lab_read(lab, 1, 2000, 0, READ_BYTES_MAX + 1, 6);
+  ops->reader_read(lab->reader, LAB_SHELF + 1, 1, 2000, 0, 10, 7); /* a server that it does not know */
+  lab_wait(lab, 8);
+  cr_expect_eq(lab->failed, 8);
+  cr_expect(lab_blank(lab, 0, 2 * MIB));
+  lab_read(lab, 1, 2000, 0, 10, 8);
+  lab_wait(lab, 9);
+  cr_expect_eq(lab->good, 1);
+  g_free(place.range);
+  transport_lab_free(lab);
+}
+
+/* The peer is given up while reads are under way: each ends, and nothing lands afterwards. Then it comes
+ * back. */
+TRANSPORT_TEST(drop_while_reading)
+{
+  enum { READS = 60, ROUNDS = 12 };
+  struct lab *lab = transport_lab_new(ops, 4 * MIB, (READS + 1) * MIB, NULL);
+  struct ranges place = lab_serve(lab, 1, 0, MIB, 1 * MIB);
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    for (uint32_t i = 0; i < READS; i++)
+      lab_read(lab, 1, 0, (uint64_t)i * MIB, MIB, round * READS + i);
+    g_usleep(g_rand_int_range(lab->random, 0, 4000));
+    ops->reader_drop(lab->reader, LAB_SHELF);
+    lab_wait(lab, (round + 1) * READS);
+    memset(lab->to.base, LAB_BLANK, READS * (uint64_t)MIB);
+    if (round % 2 == 0) {
+      g_usleep(2000);
+    } else {
+      ops->reader_peer(lab->reader, LAB_SHELF, ops->shelf_address(lab->shelf), &lab->secret);
+      lab_read(lab, 1, 0, (uint64_t)READS * MIB, MIB, LAB_READS - 1 - round);
+      lab_wait(lab, (round + 1) * READS + 1);
+      lab->good -= lab_end(lab, LAB_READS - 1 - round) == LAB_GOOD;
+      cr_assert_eq(lab_end(lab, LAB_READS - 1 - round), LAB_GOOD);
+    }
+    cr_assert(lab_blank(lab, 0, READS * (uint64_t)MIB), "round %u", round);
+    ops->reader_peer(lab->reader, LAB_SHELF, ops->shelf_address(lab->shelf), &lab->secret);
+  }
+  cr_expect_gt(lab->failed, 0);
+  g_free(place.range);
+  transport_lab_free(lab);
+}
+
+/* The shelf goes away while reads are under way: they end. Then a new one stands at the same address. */
+TRANSPORT_TEST(shelf_gone_while_reading)
+{
+  enum { READS = 100 };
+  struct lab *lab = transport_lab_new(ops, 4 * MIB, 4 * MIB, NULL);
+  struct ranges place = lab_serve(lab, 1, 0, MIB, 4096);
+  for (uint32_t i = 0; i < READS; i++)
+    lab_read(lab, 1, 0, 0, MIB, i);
+  lab_wait(lab, 3);
+  g_autofree char *address = g_strdup(ops->shelf_address(lab->shelf));
+  ops->shelf_free(lab->shelf);
+  lab->shelf = NULL;
+  lab_wait(lab, READS);
+  lab_read(lab, 1, 0, 0, MIB, READS);
+  lab_wait(lab, READS + 1);
+  cr_expect_eq(lab->end[READS], LAB_FAILED);
+  lab_open_shelf(lab, address, NULL);
+  ops->shelf_serve(lab->shelf, 1, 0, MIB, &place);
+  memset(lab->to.base, LAB_BLANK, MIB);
+  lab_read(lab, 1, 0, 0, MIB, READS + 1);
+  lab_wait(lab, READS + 2);
+  cr_expect_eq(lab->end[READS + 1], LAB_GOOD);
+  cr_expect(lab_has(lab, 1, 0, 0, MIB));
+  g_free(place.range);
+  transport_lab_free(lab);
+}
+
+/* Once shelf_serve(NULL) has returned, nobody reads the memory: it is written over at once, and what was read
+ * well has none of that. */
+TRANSPORT_TEST(unserve_while_reading)
+{
+  enum { MODELS = 40, READS = 3 };
+  struct lab *lab = transport_lab_new(ops, 64 * MIB, MODELS * READS * MIB, &(struct transport_options){.threads = 2});
+  struct ranges place[MODELS];
+  for (uint32_t m = 0; m < MODELS; m++)
+    place[m] = lab_serve(lab, m, 0, MIB, 128 * 1024);
+  for (uint32_t i = 0; i < MODELS * READS; i++)
+    lab_read(lab, i % MODELS, 0, (uint64_t)i * MIB, MIB, i);
+  for (uint32_t m = 0; m < MODELS; m++) {
+    ops->shelf_serve(lab->shelf, m, 0, MIB, NULL);
+    for (uint32_t r = 0; r < place[m].count; r++)
+      memset(lab->from.base + place[m].range[r].offset, 0xDD, place[m].range[r].length);
+  }
+  lab_wait(lab, MODELS * READS);
+  for (uint32_t i = 0; i < MODELS * READS; i++)
+    if (lab->end[i] == LAB_GOOD)
+      cr_assert(lab_has(lab, i % MODELS, 0, (uint64_t)i * MIB, MIB), "read %u", i);
+  /* The last models were taken away long before their turn came. */
+  cr_expect_gt(lab->failed, 0);
+  for (uint32_t m = 0; m < MODELS; m++)
+    g_free(place[m].range);
+  transport_lab_free(lab);
+}
+
+/* Who is not admitted, has another secret or was expelled gets nothing; who is admitted again does. */
+TRANSPORT_TEST(only_the_admitted_read)
+{
+  struct lab *lab = transport_lab_new(ops, MIB, MIB, NULL);
+  struct ranges place = lab_serve(lab, 1, 0, 10000, 4096);
+  const char *address = ops->shelf_address(lab->shelf);
+  struct ticket_secret other = {.key = "another"};
+  lab_read(lab, 1, 0, 0, 1000, 0);
+  lab_wait(lab, 1);
+  ops->reader_peer(lab->reader, LAB_SHELF, address, &other);
+  lab_read(lab, 1, 0, 0, 1000, 1);
+  lab_wait(lab, 2);
+  ops->shelf_admit(lab->shelf, LAB_READER, &other);
+  lab_read(lab, 1, 0, 0, 1000, 2);
+  lab_wait(lab, 3);
+  ops->shelf_expel(lab->shelf, LAB_READER);
+  lab_read(lab, 1, 0, 0, 1000, 3);
+  lab_wait(lab, 4);
+  ops->shelf_admit(lab->shelf, LAB_READER, &other);
+  ops->shelf_admit(lab->shelf, LAB_READER + 1, &lab->secret);
+  lab_read(lab, 1, 0, 0, 1000, 4);
+  lab_wait(lab, 5);
+  ops->reader_peer(lab->reader, LAB_SHELF, address, &lab->secret); /* another reader's */
+  lab_read(lab, 1, 0, 0, 1000, 5);
+  lab_wait(lab, 6);
+  static const enum lab_end expected[] = {LAB_GOOD, LAB_FAILED, LAB_GOOD, LAB_FAILED, LAB_GOOD, LAB_FAILED};
+  for (uint32_t i = 0; i < G_N_ELEMENTS(expected); i++)
+    cr_expect_eq(lab->end[i], expected[i], "read %u", i);
+  g_free(place.range);
+  transport_lab_free(lab);
+}
+
+/* Serves model 1 of BYTES bytes in a process of its own until it is killed; tells its address. */
+static pid_t fork_shelf(const struct transport_ops *ops, const struct ticket_secret *secret, uint64_t bytes,
+                        char address[64])
+{
+  int tell[2];
+  cr_assert_eq(pipe(tell), 0);
+  pid_t child = fork();
+  if (child == 0) {
+    uint8_t *base = g_malloc0(bytes);
+    struct shelf_config config = {.memory = {base, bytes}, .address = "127.0.0.1:0", .index = LAB_SHELF};
+    struct shelf *shelf = ops->shelf_new(&config, NULL);
+    struct range range = {0, bytes};
+    ops->shelf_serve(shelf, 1, 0, bytes, &(struct ranges){.range = &range, .count = 1});
+    ops->shelf_admit(shelf, LAB_READER, secret);
+    char text[64] = "";
+    g_strlcpy(text, ops->shelf_address(shelf), sizeof text);
+    if (write(tell[1], text, sizeof text) != sizeof text)
+      _exit(1);
+    for (;;)
+      pause();
+  }
+  cr_assert_eq(read(tell[0], address, 64), 64);
+  close(tell[0]);
+  close(tell[1]);
+  return child;
+}
+
+/* Reads from a stopped process stay until the peer is dropped, and then end; from a killed one they fail. */
+TRANSPORT_TEST(stopped_and_killed_shelf)
+{
+  enum { READS = 40 };
+  struct ticket_secret secret = {.key = "of the stopped"};
+  char address[64];
+  pid_t child = fork_shelf(ops, &secret, MIB, address);
+  struct lab *lab = lab_new_reader(ops, ARENA_ALIGN, MIB, NULL);
+  ops->reader_peer(lab->reader, LAB_SHELF, address, &secret);
+  lab_read(lab, 1, 0, 0, MIB, 0);
+  lab_wait(lab, 1);
+  cr_assert_eq(lab->good, 1);
+  kill(child, SIGSTOP);
+  cr_assert_eq(waitpid(child, NULL, WUNTRACED), child);
+  for (uint32_t i = 1; i <= READS; i++)
+    lab_read(lab, 1, 0, 0, MIB, i);
+  g_usleep(50000);
+  cr_expect_eq(lab_ended(lab), 1);
+  ops->reader_drop(lab->reader, LAB_SHELF);
+  lab_wait(lab, 1 + READS);
+  cr_expect_eq(lab->failed, READS);
+  ops->reader_peer(lab->reader, LAB_SHELF, address, &secret);
+  for (uint32_t i = 1; i <= READS; i++)
+    lab_read(lab, 1, 0, 0, MIB, READS + i);
+  kill(child, SIGKILL);
+  cr_assert_eq(waitpid(child, NULL, 0), child);
+  lab_wait(lab, 1 + 2 * READS);
+  cr_expect_eq(lab->good, 1);
+  transport_lab_free(lab);
+}
+
+/* Reads that are under way when the reader ends have ended when it has. */
+TRANSPORT_TEST(reader_ends_its_reads)
+{
+  struct lab *lab = transport_lab_new(ops, 2 * MIB, MIB, NULL);
+  struct ranges place = lab_serve(lab, 1, 0, MIB, MIB);
+  for (uint32_t i = 0; i < 200; i++)
+    lab_read(lab, 1, 0, 0, MIB, i);
+  ops->reader_free(lab->reader);
+  cr_expect_eq(lab_ended(lab), 200);
+  struct reader_config config = {.memory = lab->to, .self = LAB_READER};
+  lab->reader = ops->reader_new(&config, NULL);
+  g_free(place.range);
+  transport_lab_free(lab);
+}
+
+/* Never faster than its pace by more than the bucket's depth; not much slower either. */
+TRANSPORT_TEST(paced)
+{
+  const double rate = 0.125e9;
+  struct lab *lab = transport_lab_new(ops, 4 * MIB, MIB, &(struct transport_options){.pace_bytes_s = rate});
+  struct ranges place = lab_serve(lab, 1, 0, MIB, MIB);
+  enum { READS = 36 };
+  gint64 start = g_get_monotonic_time();
+  for (uint32_t i = 0; i < READS; i++)
+    lab_read(lab, 1, 0, 0, MIB, i);
+  lab_wait(lab, READS);
+  double seconds = (g_get_monotonic_time() - start) * 1e-6, ideal = READS * (double)MIB / rate;
+  cr_expect_eq(lab->good, READS);
+  cr_expect_gt(seconds, ideal - 0.006, "%.4f s, at the rate %.4f s", seconds, ideal);
+  cr_expect_lt(seconds, ideal * 3, "%.4f s, at the rate %.4f s", seconds, ideal);
+  g_free(place.range);
+  transport_lab_free(lab);
+}
+
+TRANSPORT_TEST(addresses)
+{
+  static const char *const wrong[] = {
+      "",        "localhost", "127.0.0.1:", "127.0.0.1:65536", "127.0.0.1:x",  "::1:80",
+      "[::1]80", ":80",       "[]:80",      "[::1:80",         "127.0.0.1:-1", "no.such.host.invalid:1"};
+  uint8_t page[ARENA_ALIGN];
+  for (uint32_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
+    g_autoptr(GError) error = NULL;
+    struct shelf_config config = {.memory = {page, sizeof page}, .address = wrong[i]};
+    cr_expect_null(ops->shelf_new(&config, &error), "%s", wrong[i]);
+    cr_expect(g_error_matches(error, DM_ERROR, DM_ERROR_INPUT), "%s", wrong[i]);
+  }
+  struct lab *lab = transport_lab_new(ops, MIB, MIB, NULL);
+  g_autoptr(GError) taken = NULL;
+  struct shelf_config config = {.memory = lab->from, .address = ops->shelf_address(lab->shelf)};
+  cr_expect_null(ops->shelf_new(&config, &taken));
+  cr_expect(g_error_matches(taken, DM_ERROR, DM_ERROR_FAILED));
+  ops->reader_peer(lab->reader, LAB_SHELF, "nonsense", &lab->secret);
+  lab_read(lab, 1, 0, 0, 10, 0);
+  lab_wait(lab, 1);
+  cr_expect_eq(lab->failed, 1);
+  ops->shelf_free(lab->shelf);
+  config.address = "[::1]:0";
+  lab->shelf = ops->shelf_new(&config, NULL);
+  if (!lab->shelf) {
+    cr_log_info("no IPv6 here");
+  } else {
+    cr_expect(g_str_has_prefix(ops->shelf_address(lab->shelf), "[::1]:"));
+    struct ranges place = lab_serve(lab, 1, 0, 1000, 4096);
+    ops->shelf_admit(lab->shelf, LAB_READER, &lab->secret);
+    ops->reader_peer(lab->reader, config.index, ops->shelf_address(lab->shelf), &lab->secret);
+    ops->reader_read(lab->reader, config.index, 1, 0, 0, 1000, 1);
+    lab_wait(lab, 2);
+    cr_expect(lab_has(lab, 1, 0, 0, 1000));
+    g_free(place.range);
+  }
+  transport_lab_free(lab);
+}
+
+Test(transport, by_name)
+{
+  g_autoptr(GError) error = NULL;
+  cr_assert_eq(transport_by_name("tcp", &error), transports()[0]);
+  cr_assert(transport_by_name("auto", &error));
+  cr_assert_null(transport_by_name("carrier pigeon", &error));
+  cr_assert(g_error_matches(error, DM_ERROR, DM_ERROR_INPUT));
+}

@@ -1,0 +1,63 @@
+/* A shelf and a reader in one process, over loopback, for tests that hold for every transport.
+ *
+ * The image of every model is a function of (model, offset), and lies at the shelf in pieces of random sizes;
+ * the reader's memory is filled with LAB_BLANK. */
+#ifndef DM_TEST_TRANSPORT_LAB_H
+#define DM_TEST_TRANSPORT_LAB_H
+
+#include "backend_real/transport.h"
+
+#define LAB_SHELF   3 /* index of the shelf */
+#define LAB_READER  ACTOR(ACTOR_GPU_SERVER, 1)
+#define LAB_BLANK   0xEE
+#define LAB_READS   65536 /* tags 0 .. */
+#define LAB_WAIT_NS 20000000000
+
+enum lab_end { LAB_PENDING, LAB_GOOD, LAB_FAILED };
+
+struct lab {
+  const struct transport_ops *ops;
+  struct shelf *shelf;
+  struct reader *reader;
+  struct memory from, to;
+  struct ticket_secret secret;
+  GRand *random;
+  uint64_t used; /* of from */
+  GMutex lock;
+  GCond changed;
+  uint8_t end[LAB_READS]; /* enum lab_end, by tag */
+  uint32_t good, failed;
+};
+
+/* All of it, ready to read. */
+struct lab *transport_lab_new(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
+                    const struct transport_options *options);
+void transport_lab_free(struct lab *lab);
+/* Only memories and lock, and a reader; no shelf. */
+struct lab *lab_new_reader(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
+                           const struct transport_options *options);
+void lab_open_shelf(struct lab *lab, const char *address, const struct transport_options *options);
+/* Puts bytes [offset, offset + bytes) of a model into `from`, in pieces of at most piece_max (a multiple of
+ * ARENA_ALIGN) bytes with gaps between them, and serves them. Returns the place. */
+struct ranges lab_serve(struct lab *lab, uint32_t model, uint64_t offset, uint64_t bytes, uint64_t piece_max);
+void lab_read(struct lab *lab, uint32_t model, uint64_t offset, uint64_t to, uint32_t bytes, uint64_t tag);
+/* Waits until so many reads have ended in all; fails the test when that takes too long. */
+void lab_wait(struct lab *lab, uint32_t ended);
+uint32_t lab_ended(struct lab *lab);
+enum lab_end lab_end(struct lab *lab, uint64_t tag);
+uint8_t lab_byte(uint32_t model, uint64_t offset);
+/* The reader's memory has the model's bytes there. */
+gboolean lab_has(const struct lab *lab, uint32_t model, uint64_t offset, uint64_t to, uint64_t bytes);
+gboolean lab_blank(const struct lab *lab, uint64_t to, uint64_t bytes);
+
+/* A test that runs over every transport that can be used here. */
+void lab_run_over_transports(void (*test)(const struct transport_ops *));
+#define TRANSPORT_TEST(NAME)                                                                                 \
+  static void NAME(const struct transport_ops *ops);                                                         \
+  Test(transport, NAME)                                                                                      \
+  {                                                                                                          \
+    lab_run_over_transports(NAME);                                                                           \
+  }                                                                                                          \
+  static void NAME(const struct transport_ops *ops)
+
+#endif
