@@ -52,7 +52,7 @@ const char *peer_name(actor_id peer);
 /* Who connects. */
 struct hello {
   enum actor_kind role;
-  uint32_t index;    /* place in its pool */
+  uint32_t index;    /* place in its pool; of a client NO_INDEX: any that is free */
   uint32_t epoch;    /* grows with every start of that place: wall clock seconds will do */
   char address[108]; /* where its data plane listens, "" = none */
   char version[64];  /* program_version() */
@@ -108,6 +108,13 @@ struct link_ops {
   void (*lost)(void *context, const char *why);
 };
 
+/* How a link was lost. */
+enum link_loss {
+  LINK_REFUSED, /* one of the two wants nothing more of the other, or nobody was there */
+  LINK_ENDED,   /* the hub said good-bye */
+  LINK_BROKE,   /* the connection broke off, or the hub was silent: another link may come about */
+};
+
 struct link_config {
   const char *endpoint;
   const struct key_pair *keys; /* NULL as above */
@@ -119,6 +126,8 @@ struct link *link_new(struct loop *loop, const struct link_config *config, const
                       const struct link_ops *ops, void *context, GError **error);
 /* Also from inside a function of ops. What was sent goes out first, for half a second at most. */
 void link_free(struct link *link);
+/* From `lost` on. */
+enum link_loss link_loss(const struct link *link);
 void link_set_limits(struct link *link, uint32_t run, const struct message_limits *limits);
 /* Before the welcome too: it goes out behind the hello. */
 void link_send(struct link *link, enum frame_kind kind, const void *data, size_t size);

@@ -363,6 +363,7 @@ void real_world_drop_peer(struct real_world *rw, uint32_t server)
   if (!(rw->peers >> server & 1))
     return;
   rw->peers &= ~(1ULL << server);
+  rw->opening[server]++;
   rw->transport->reader_drop(rw->reader, server);
 }
 

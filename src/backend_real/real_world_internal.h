@@ -19,6 +19,7 @@ struct read {
   struct note note;
   struct real_world *rw;
   uint32_t fetch, group, stream, bytes;
+  uint32_t opening; /* of its server, when it was asked */
   uint32_t self, next_free;
   gboolean good;
 };
@@ -109,8 +110,9 @@ struct real_world {
   struct slab fetches, copies, computes;
   GPtrArray *reads; /* of struct read * */
   uint32_t free_read;
-  uint64_t peers;  /* bit i: memory server i can be read */
-  gboolean closed; /* nothing is begun any more, and nobody is told */
+  uint64_t peers;                       /* bit i: memory server i can be read */
+  uint32_t opening[MEMORY_SERVERS_MAX]; /* grows whenever one is dropped */
+  gboolean closed;                      /* nothing is begun any more, and nobody is told */
   struct real_usage usage;
   GError *error;
 };
