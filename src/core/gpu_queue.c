@@ -40,6 +40,8 @@ static void queue_remove(struct gpu_server *s, struct gpu *gpu, struct task *tas
     task_at(s, previous)->next = task->next;
   if (gpu->last == task->self)
     gpu->last = previous;
+  if (gpu->unsecured == task->self)
+    gpu->unsecured = task->next;
 }
 
 static void answer(struct gpu_server *s, const struct task *task, enum outcome outcome)
@@ -170,15 +172,19 @@ static void drop_lost(struct gpu_server *s, struct gpu *gpu, struct task *task)
   task_free(s, task);
 }
 
-/* Requests in order; where processes run side by side, one that must wait lets others pass. */
+/* Requests in order, from the first that is not secured: a long queue costs nothing at each event. Where
+ * processes run side by side, one that must wait lets others pass. */
 static void secure_in_order(struct gpu_server *s, struct gpu *gpu)
 {
   gboolean pass = s->config->system->sharing == SHARING_PROCESS;
-  for (uint32_t i = gpu->first, next; i != NO_INDEX; i = next) {
+  for (uint32_t i = gpu->unsecured, next; i != NO_INDEX; i = next) {
     struct task *task = task_at(s, i);
     next = task->next;
-    if (task->state != TASK_QUEUED || secure(s, gpu, task))
+    if (task->state != TASK_QUEUED || secure(s, gpu, task)) {
+      if (gpu->unsecured == i)
+        gpu->unsecured = next;
       continue;
+    }
     if (task->lost)
       drop_lost(s, gpu, task);
     else if (!pass)
@@ -328,6 +334,8 @@ void gpu_queue_add(struct gpu_server *s, const struct message_dispatch *m)
   else
     task_at(s, gpu->last)->next = self;
   gpu->last = self;
+  if (gpu->unsecured == NO_INDEX)
+    gpu->unsecured = self;
   trainer_yield(s, gpu);
   gpu_advance(s, gpu);
 }

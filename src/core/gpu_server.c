@@ -72,6 +72,7 @@ static void gpu_init(struct gpu_server *s, uint32_t index)
                       .index = index,
                       .first = NO_INDEX,
                       .last = NO_INDEX,
+                      .unsecured = NO_INDEX,
                       .running_first = NO_INDEX,
                       .loads_first = NO_INDEX,
                       .evict_request = UINT64_MAX};

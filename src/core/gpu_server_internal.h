@@ -70,6 +70,7 @@ struct trainer {
 struct gpu {
   struct tier *memory;  /* NULL: every model is there */
   uint32_t first, last; /* queue of tasks */
+  uint32_t unsecured;   /* the first of them that may still have to be secured: none before it has */
   uint32_t running, running_first;
   uint32_t loads_first, loads;
   uint32_t next_lane;

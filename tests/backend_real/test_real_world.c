@@ -187,7 +187,7 @@ static void draw_memory(struct lab *lab)
     largest = MAX(largest, lab->plan->group_bytes[g]);
   lab->ring =
       g_rand_int(lab->rand) % 3 == 0 ? bytes : largest + g_rand_int(lab->rand) % (bytes - largest + 1);
-  cr_assert(host_memory_map(&lab->memory, lab->ring + 4096, &error), "%s", error ? error->message : "");
+  cr_assert(host_memory_map(&lab->memory, lab->ring + 4096, TRUE, &error), "%s", error ? error->message : "");
   lab->host_range = (struct range){.offset = 4096, .length = lab->ring};
   lab->gpu_range = (struct range){.offset = 0, .length = bytes};
 }
