@@ -15,115 +15,158 @@ static const uint8_t nothing[65536]; /* sent in place of what is no longer serve
 /* How a step of a turn ended. */
 enum step { STEP_ON, STEP_BLOCKED, STEP_LATER, STEP_OVER };
 
-/* An answer is one string of bytes: head, payload, end; or a head alone. */
-static uint64_t payload_end(const struct connection *c)
+/* What one call sends: head and end of answers, and pieces of memory between them. */
+struct shipment {
+  struct iovec piece[PIECES + 2];
+  uint32_t pieces;
+  uint64_t bytes;
+  uint8_t frames[CONNECTION_ANSWERS][WIRE_REPLY_BYTES + WIRE_END_BYTES];
+};
+
+static struct answer *answer_at(struct connection *c, uint32_t i)
 {
-  return WIRE_REPLY_BYTES + c->promised;
+  return &c->answer[(c->first_answer + i) % CONNECTION_ANSWERS];
 }
 
-static uint64_t answer_end(const struct connection *c)
+/* An answer is one string of bytes: head, payload, end; or a head alone. */
+static uint64_t payload_end(const struct answer *a)
 {
-  return payload_end(c) + (c->promised ? WIRE_END_BYTES : 0);
+  return WIRE_REPLY_BYTES + a->promised;
+}
+
+static uint64_t answer_end(const struct answer *a)
+{
+  return payload_end(a) + (a->promised ? WIRE_END_BYTES : 0);
 }
 
 /* Before the first byte of an answer: what it will be. FALSE: a breach. */
-static gboolean decide(struct connection *c)
+static gboolean decide(struct connection *c, struct answer *a)
 {
   struct iovec piece;
   uint32_t pieces;
-  switch (served_find(c->shelf->served, c->request.model, c->request.offset, c->request.bytes,
-                      c->shelf->memory.base, &piece, 1, &pieces)) {
-  case SERVED_HERE:
-    c->promised = c->request.bytes;
-    return TRUE;
-  case SERVED_NOT_HERE:
-    c->promised = 0;
-    return TRUE;
-  default:
-    return FALSE;
-  }
+  enum served_answer found = served_find(c->shelf->served, a->request.model, a->request.offset,
+                                         a->request.bytes, c->shelf->memory.base, &piece, 1, &pieces);
+  a->promised = found == SERVED_HERE ? a->request.bytes : 0;
+  a->decided = found != SERVED_NEVER;
+  return a->decided;
 }
 
-/* The rest of the payload, as far as one call goes: where it is served, or zeros once it is not. */
-static uint32_t gather_payload(struct connection *c, struct iovec *piece)
+static void load(struct shipment *shipment, const void *data, uint64_t bytes)
 {
-  if (c->sent >= payload_end(c))
-    return 0;
-  uint64_t done = c->sent > WIRE_REPLY_BYTES ? c->sent - WIRE_REPLY_BYTES : 0, left = c->promised - done;
-  uint32_t pieces = 0;
-  if (left > 0 && !c->given_up)
-    c->given_up = served_find(c->shelf->served, c->request.model, c->request.offset + done, left,
-                              c->shelf->memory.base, piece, PIECES, &pieces) != SERVED_HERE;
-  if (left > 0 && c->given_up) {
-    pieces = 1;
-    piece[0] = (struct iovec){(void *)nothing, MIN(left, sizeof nothing)};
-  }
-  return pieces;
+  shipment->piece[shipment->pieces++] = (struct iovec){(void *)data, bytes};
+  shipment->bytes += bytes;
 }
 
-static uint64_t total(const struct iovec *piece, uint32_t pieces)
+/* The payload from its byte `done` on, as far as there is room: where it is served, or zeros once it is not.
+ */
+static void load_payload(struct connection *c, struct answer *a, uint64_t done, struct shipment *shipment)
 {
-  uint64_t bytes = 0;
-  for (uint32_t i = 0; i < pieces; i++)
-    bytes += piece[i].iov_len;
-  return bytes;
+  uint64_t left = a->promised - done;
+  uint32_t pieces = 0, room = PIECES - shipment->pieces;
+  struct iovec *piece = shipment->piece + shipment->pieces;
+  if (!a->given_up)
+    a->given_up = served_find(c->shelf->served, a->request.model, a->request.offset + done, left,
+                              c->shelf->memory.base, piece, room, &pieces) != SERVED_HERE;
+  if (a->given_up)
+    load(shipment, nothing, MIN(left, sizeof nothing));
+  for (uint32_t i = 0; !a->given_up && i < pieces; i++)
+    load(shipment, piece[i].iov_base, piece[i].iov_len);
 }
 
-/* The rest of the answer, as far as one call goes, into piece[PIECES + 2]. head and end hold what is not in
- * memory. */
-static uint32_t gather_answer(struct connection *c, uint8_t *head, uint8_t *end, struct iovec *piece)
+/* The answer from its byte `from` on, as far as there is room. TRUE: all of it. */
+static gboolean load_answer(struct connection *c, struct answer *a, uint64_t from, uint8_t *frames,
+                            struct shipment *shipment)
 {
-  uint32_t pieces = c->sent < WIRE_REPLY_BYTES;
-  if (pieces) {
-    wire_reply_put(&(struct wire_reply){c->promised, c->request.id}, head);
-    piece[0] = (struct iovec){head + c->sent, WIRE_REPLY_BYTES - c->sent};
+  uint64_t before = shipment->bytes;
+  if (from < WIRE_REPLY_BYTES) {
+    wire_reply_put(&(struct wire_reply){a->promised, a->request.id}, frames);
+    load(shipment, frames + from, WIRE_REPLY_BYTES - from);
   }
-  pieces += gather_payload(c, piece + pieces);
-  uint64_t at = c->sent + total(piece, pieces);
-  if (c->promised && at >= payload_end(c)) {
-    wire_end_put(!c->given_up, end);
-    piece[pieces++] = (struct iovec){end + (at - payload_end(c)), answer_end(c) - at};
+  if (from < payload_end(a) && a->promised)
+    load_payload(c, a, from > WIRE_REPLY_BYTES ? from - WIRE_REPLY_BYTES : 0, shipment);
+  uint64_t at = from + shipment->bytes - before;
+  if (a->promised && at >= payload_end(a)) {
+    uint8_t *end = frames + WIRE_REPLY_BYTES;
+    wire_end_put(!a->given_up, end);
+    load(shipment, end + (at - payload_end(a)), answer_end(a) - at);
+    at = answer_end(a);
   }
-  return pieces;
+  return at == answer_end(a);
 }
 
-/* Leaves the first `limit` bytes of pieces; returns how many pieces these are. */
-static uint32_t cut_pieces(struct iovec *piece, uint32_t pieces, uint64_t limit)
+/* As many answers as go into one call of about `limit` bytes. FALSE: the first is a breach. */
+static gboolean load_answers(struct connection *c, uint64_t limit, struct shipment *shipment)
 {
-  for (uint32_t i = 0; i < pieces; i++) {
-    if (piece[i].iov_len >= limit) {
-      piece[i].iov_len = limit;
-      return i + 1;
+  shipment->pieces = 0;
+  shipment->bytes = 0;
+  for (uint32_t i = 0; i < c->answers; i++) {
+    struct answer *a = answer_at(c, i);
+    if (!a->decided && !decide(c, a))
+      return i > 0;
+    /* A payload in one piece takes three with head and end. */
+    if (shipment->bytes >= limit || shipment->pieces + 3 > PIECES ||
+        !load_answer(c, a, i == 0 ? c->sent : 0, shipment->frames[i], shipment))
+      return TRUE;
+  }
+  return TRUE;
+}
+
+/* Leaves the first `limit` bytes. */
+static void cut(struct shipment *shipment, uint64_t limit)
+{
+  for (; shipment->bytes > limit; shipment->pieces--) {
+    struct iovec *last = &shipment->piece[shipment->pieces - 1];
+    uint64_t over = shipment->bytes - limit;
+    if (over < last->iov_len) {
+      last->iov_len -= over;
+      shipment->bytes = limit;
+      return;
     }
-    limit -= piece[i].iov_len;
+    shipment->bytes -= last->iov_len;
   }
-  return pieces;
 }
 
-/* Sends up to `limit` bytes of the answer; *asked receives what it tried. -1: errno, 0: a breach. No bytes
- * stop being served while they are copied to the socket. */
-static ssize_t send_answer(struct connection *c, uint64_t limit, uint64_t *asked)
+/* Sends up to `limit` bytes of answers; *asked receives what it tried. -1: errno, 0: a breach. No bytes stop
+ * being served while they are copied to the socket. */
+static ssize_t send_answers(struct connection *c, uint64_t limit, uint64_t *asked)
 {
-  uint8_t head[WIRE_REPLY_BYTES], end[WIRE_END_BYTES];
-  struct iovec piece[PIECES + 2];
+  struct shipment shipment;
   ssize_t sent = 0;
   pthread_rwlock_rdlock(&c->shelf->serving);
-  if (c->sent > 0 || decide(c)) {
-    uint32_t pieces = gather_answer(c, head, end, piece);
-    pieces = cut_pieces(piece, pieces, limit);
-    *asked = total(piece, pieces);
-    sent = sendmsg(c->pollee.fd, &(struct msghdr){.msg_iov = piece, .msg_iovlen = pieces}, MSG_NOSIGNAL);
+  if (load_answers(c, limit, &shipment)) {
+    cut(&shipment, limit);
+    *asked = shipment.bytes;
+    sent = sendmsg(c->pollee.fd, &(struct msghdr){.msg_iov = shipment.piece, .msg_iovlen = shipment.pieces},
+                   MSG_NOSIGNAL);
   }
   pthread_rwlock_unlock(&c->shelf->serving);
   return sent;
 }
 
+/* Payload between two places of an answer. */
+static uint64_t payload_between(const struct answer *a, uint64_t from, uint64_t to)
+{
+  uint64_t begin = WIRE_REPLY_BYTES, end = payload_end(a);
+  return CLAMP(to, begin, end) - CLAMP(from, begin, end);
+}
+
+/* Answers that are out make room for others. */
 static void count_sent(struct connection *c, uint64_t bytes)
 {
-  uint64_t begin = WIRE_REPLY_BYTES, end = payload_end(c), to = c->sent + bytes;
-  uint64_t payload = CLAMP(to, begin, end) - CLAMP(c->sent, begin, end);
+  uint64_t payload = 0;
+  while (bytes > 0) {
+    const struct answer *a = answer_at(c, 0);
+    uint64_t step = MIN(bytes, answer_end(a) - c->sent);
+    payload += payload_between(a, c->sent, c->sent + step);
+    c->sent += step;
+    bytes -= step;
+    if (c->sent == answer_end(a)) {
+      c->first_answer = (c->first_answer + 1) % CONNECTION_ANSWERS;
+      c->answers--;
+      c->sent = 0;
+    }
+  }
   __atomic_fetch_add(&c->shelf->bytes, payload, __ATOMIC_RELAXED);
-  c->sent = to;
 }
 
 static enum step step_over(struct connection *c, const char *why)
@@ -132,13 +175,13 @@ static enum step step_over(struct connection *c, const char *why)
   return STEP_OVER;
 }
 
-static enum step answer(struct connection *c, uint64_t *budget, gint64 *again_ns)
+static enum step ship(struct connection *c, uint64_t *budget, gint64 *again_ns)
 {
   uint64_t limit = TURN_BYTES + WIRE_REPLY_BYTES + WIRE_END_BYTES, asked = 0;
   struct pace *pace = c->shelf->out;
   if (pace && !(limit = pace_take(pace, limit, poller_clock(), again_ns)))
     return STEP_LATER;
-  ssize_t sent = send_answer(c, limit, &asked);
+  ssize_t sent = send_answers(c, limit, &asked);
   int error = errno;
   if (pace)
     pace_return(pace, limit - MAX(sent, 0));
@@ -150,7 +193,6 @@ static enum step answer(struct connection *c, uint64_t *budget, gint64 *again_ns
     return step_over(c, NULL);
   count_sent(c, sent);
   *budget -= MIN(*budget, (uint64_t)sent);
-  c->answering = c->sent < answer_end(c);
   /* A socket that took only a part is full, and its edge is set (epoll(7)). */
   return (uint64_t)sent < asked ? STEP_BLOCKED : STEP_ON;
 }
@@ -163,10 +205,7 @@ static enum step take_frame(struct connection *c, const struct wire_frame *frame
   }
   if (!wire_rights_have(&c->rights, frame->request.model))
     return step_over(c, "asks for a model for which it has no ticket");
-  c->request = frame->request;
-  c->answering = TRUE;
-  c->given_up = FALSE;
-  c->sent = 0;
+  *answer_at(c, c->answers++) = (struct answer){.request = frame->request};
   return STEP_ON;
 }
 
@@ -195,16 +234,23 @@ static enum step take_input(struct connection *c, gboolean *drained, gint64 *aga
   return STEP_ON;
 }
 
+/* Takes in the frames that are there, until there are answers enough for one call. Reads more of them only
+ * where there is nothing to answer, so that a reader that does not read its answers is not read from. */
 static enum step take_in(struct connection *c, gboolean *drained, gint64 *again_ns)
 {
-  struct wire_frame frame;
-  int size = wire_frame_parse(c->input + c->input_begin, c->input_end - c->input_begin, &frame);
-  if (size < 0)
-    return step_over(c, "sent what is neither a ticket nor a request");
-  if (size == 0)
-    return take_input(c, drained, again_ns);
-  c->input_begin += size;
-  return take_frame(c, &frame);
+  while (c->answers < CONNECTION_ANSWERS) {
+    struct wire_frame frame;
+    int size = wire_frame_parse(c->input + c->input_begin, c->input_end - c->input_begin, &frame);
+    if (size < 0)
+      return step_over(c, "sent what is neither a ticket nor a request");
+    if (size == 0)
+      return c->answers ? STEP_ON : take_input(c, drained, again_ns);
+    c->input_begin += size;
+    enum step step = take_frame(c, &frame);
+    if (step != STEP_ON)
+      return step;
+  }
+  return STEP_ON;
 }
 
 enum turn connection_turn(struct connection *c, gint64 *again_ns)
@@ -216,7 +262,10 @@ enum turn connection_turn(struct connection *c, gint64 *again_ns)
     return TURN_OVER;
   }
   while (budget > 0) {
-    switch (c->answering ? answer(c, &budget, again_ns) : take_in(c, &drained, again_ns)) {
+    enum step step = take_in(c, &drained, again_ns);
+    if (step == STEP_ON && c->answers)
+      step = ship(c, &budget, again_ns);
+    switch (step) {
     case STEP_ON:
       break;
     case STEP_BLOCKED:

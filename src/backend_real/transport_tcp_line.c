@@ -62,11 +62,13 @@ static struct wire_request request_of(const struct line *line, uint64_t number)
       .model = read->model, .bytes = read->bytes, .offset = read->offset, .id = number};
 }
 
-/* The next request, with its ticket if it needs one. */
+/* The next request, with its ticket if it needs one. FALSE: there is no room for it, or the line was dropped.
+ */
 static gboolean put_request(struct line *line)
 {
+  if (sizeof line->output - line->output_end < WIRE_TICKET_BYTES + WIRE_REQUEST_BYTES)
+    return FALSE;
   struct wire_request request = request_of(line, line->asked);
-  line->output_begin = line->output_end = 0;
   if (!wire_rights_have(&line->rights, request.model) && !put_ticket(line, request.model))
     return FALSE;
   wire_request_put(&request, line->output + line->output_end);
@@ -88,6 +90,8 @@ static enum step flush(struct line *line, gint64 *again_ns)
   if (sent < 0)
     return step_error(line, error);
   line->output_begin += sent;
+  if (line->output_begin == line->output_end)
+    line->output_begin = line->output_end = 0;
   return STEP_ON;
 }
 
@@ -95,17 +99,15 @@ static enum step flush(struct line *line, gint64 *again_ns)
 static enum step ask(struct line *line, gint64 *again_ns)
 {
   uint64_t given = reader_given(line);
-  for (;;) {
-    enum step step = STEP_ON;
-    if (line->output_begin < line->output_end)
-      step = flush(line, again_ns);
-    else if (line->asked == given)
-      return STEP_ON;
-    else if (!put_request(line))
-      return STEP_BLOCKED;
-    if (step != STEP_ON)
-      return step;
+  enum step step = STEP_ON;
+  while (step == STEP_ON) {
+    while (line->asked < given && put_request(line))
+      ;
+    if (line->output_begin == line->output_end)
+      break;
+    step = flush(line, again_ns);
   }
+  return step;
 }
 
 /* --- answers */

@@ -15,7 +15,8 @@
 #ifndef LINE_WINDOW
 #define LINE_WINDOW (4U << 20)
 #endif
-#define LINES_MAX 64 /* to one peer */
+#define LINE_OUTPUT 2048
+#define LINES_MAX   64 /* to one peer */
 
 struct read {
   uint64_t offset, to, tag;
@@ -61,7 +62,7 @@ struct line {
   uint64_t asked;    /* number of the next read to be asked for */
   uint64_t answered; /* number of the next read to be answered */
   struct wire_rights rights;
-  uint8_t output[WIRE_TICKET_BYTES + WIRE_REQUEST_BYTES];
+  uint8_t output[LINE_OUTPUT]; /* tickets and requests on their way */
   uint32_t output_begin, output_end;
   enum { LINE_HEAD, LINE_PAYLOAD, LINE_END } awaits;
   uint64_t received;                                /* of the payload */

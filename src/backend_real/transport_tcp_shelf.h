@@ -14,7 +14,8 @@
 #include "backend_real/transport_tcp_served.h"
 #include "backend_real/transport_tcp_wire.h"
 
-#define CONNECTION_INPUT 2048 /* bytes of requests that are taken in advance */
+#define CONNECTION_INPUT   2048 /* bytes of requests that are taken in advance */
+#define CONNECTION_ANSWERS 16   /* most that go out in one piece */
 
 /* A reader that may come; kept until the end, since its window of tickets must outlive it. */
 struct visitor {
@@ -22,6 +23,14 @@ struct visitor {
   struct ticket_secret secret;
   struct ticket_window window;
   uint32_t connections;
+};
+
+/* What is sent to one request. */
+struct answer {
+  struct wire_request request;
+  uint32_t promised; /* bytes of payload that the head tells: all that was asked for, or 0 */
+  gboolean decided;  /* which of the two */
+  gboolean given_up; /* they were promised, but are no longer served */
 };
 
 struct connection {
@@ -41,11 +50,9 @@ struct connection {
   uint32_t reader;
   uint8_t input[CONNECTION_INPUT];
   uint32_t input_begin, input_end;
-  gboolean answering;
-  struct wire_request request; /* that is being answered */
-  uint32_t promised; /* bytes of payload that the answer's head tells: all that it asked for, or 0 */
-  gboolean given_up; /* they are no longer served */
-  uint64_t sent;     /* of the answer, with its head and end */
+  struct answer answer[CONNECTION_ANSWERS]; /* a ring: to be sent, in order */
+  uint32_t first_answer, answers;
+  uint64_t sent; /* of the first, with its head and end */
 };
 
 struct shelf {

@@ -60,7 +60,14 @@ static int raw_to(const struct lab *lab)
 /* To one that may have closed already. */
 static void raw_send(int fd, const void *data, size_t size)
 {
-  cr_assert(send(fd, data, size, MSG_NOSIGNAL) == (ssize_t)size || errno == EPIPE || errno == ECONNRESET);
+  for (size_t done = 0; done < size;) {
+    ssize_t sent = send(fd, (const uint8_t *)data + done, size - done, MSG_NOSIGNAL);
+    if (sent < 0) {
+      cr_assert(errno == EPIPE || errno == ECONNRESET, "%s", strerror(errno));
+      return;
+    }
+    done += sent;
+  }
 }
 
 static void raw_ticket(int fd, const struct ticket_secret *secret, uint32_t reader, uint32_t shelf,
