@@ -8,7 +8,7 @@
 #
 #   src/{core,harness,backend_sim}/*.c   -> libcore.a, libharness.a, libsim.a; main.c -> distmind-sim
 #   src/backend_real/*.c, *.cu           -> libreal.a; main.c -> distmind-real (*.cu where there is nvcc)
-#   tests/MODULE/*.c                     -> tests/MODULE, one Criterion program a folder
+#   tests/MODULE/*.c                     -> tests/MODULE, one Criterion program a folder (real: of whole clusters)
 #   tests/device/*.c                     -> device_check
 #   tests/bench/bench_NAME.c             -> bench/NAME (real_NAME: with libreal)
 #   tests/fuzz/fuzz_NAME.c               -> fuzz/NAME (with tests/fuzz/driver.c, or libFuzzer)
@@ -91,7 +91,7 @@ cuda_only := $(wildcard src/backend_real/cuda_*.c) src/backend_real/device_cuda.
 real_src := $(filter-out src/backend_real/main.c $(if $(NVCC),src/backend_real/device_cuda_none.c,$(cuda_only)),\
 	$(wildcard src/backend_real/*.c))
 cuda_src := $(if $(NVCC),$(wildcard src/backend_real/*.cu))
-test_modules := $(foreach m,core harness backend_sim backend_real e2e,$(if $(wildcard tests/$(m)/*.c),$(m)))
+test_modules := $(foreach m,core harness backend_sim backend_real e2e real,$(if $(wildcard tests/$(m)/*.c),$(m)))
 bench_src := $(wildcard tests/bench/bench_*.c) $(simgrid_src)
 fuzz_src := $(wildcard tests/fuzz/fuzz_*.c)
 all_src := $(core_src) $(harness_src) $(sim_src) $(real_src) $(cuda_src) $(wildcard src/*/main.c) $(wildcard tests/*/*.c tests/*.c) $(simgrid_src)
@@ -214,13 +214,14 @@ TESTS ?= $(test_modules) fuzz
 tests_chosen = $(filter $(TESTS),$(test_modules))
 fuzz_chosen = $(if $(filter fuzz,$(TESTS)),$(patsubst tests/fuzz/fuzz_%.c,$(BUILD_ROOT)/asan/fuzz/%,$(fuzz_src)))
 
-.PHONY: help deps check demo bench fuzz lint install clean compile_commands.json
+.PHONY: help deps check soak demo bench fuzz lint install clean compile_commands.json
 help:
 	@echo 'make                 build/distmind-sim and build/distmind-real'
 	@echo 'make demo            replay a synthetic trace: the table of the systems compared, and one figure'
 	@echo 'make check           all tests, with every parser fuzzed for 5 s; ends with "N passed, N failed, N skipped"'
 	@echo '                     TESTS="core e2e fuzz" chooses, FUZZ_CHECK_SECONDS=5, TRACES=FOLDER of real traces'
 	@echo 'make check SANITIZE=1  the same under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make soak            kill, stop, cut of every role, 50 times each; ROUNDS=50, SEED=, SANITIZE=1'
 	@echo 'make bench           speeds, each beside its yardstick'
 	@echo 'make fuzz            libFuzzer, FUZZ_SECONDS=600 each target; stops at the first finding'
 	@echo 'make lint            format, cppcheck, what src/core may not use, sizes'
@@ -241,6 +242,13 @@ check:
 	@$(if $(fuzz_chosen),$(submake) SANITIZE=1 fuzz-programs)
 	@$(if $(filter 1,$(SANITIZE)),$(submake) $(BUILD)/tests/canary)
 	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh $(tests_chosen:%=$(BUILD)/tests/%) $(fuzz_chosen)
+
+# Failures of every role at random times: `make check` has a few rounds of each, this has many.
+soak:
+	@scripts/deps.sh build check
+	@$(submake) all $(BUILD)/tests/real
+	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) DISTMIND_ROUNDS=$(or $(ROUNDS),50) DISTMIND_SEED=$(SEED) \
+	  PROGRAM_LIMIT_S=14400 tests/run.sh $(BUILD)/tests/real
 
 .PHONY: fuzz-programs bench-programs
 fuzz-programs: $(fuzz_programs)

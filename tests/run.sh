@@ -8,14 +8,14 @@
 #
 # BUILD=build: the folder of distmind-sim; logs go to BUILD/check. SANITIZE=1: these are sanitized programs.
 # FUZZ_CHECK_SECONDS=5: mutations a target. FUZZ_SEED: of the mutations, else drawn anew and printed.
-# TRACES: folder of real traces, default ../shared/traces.
+# PROGRAM_LIMIT_S: for one program; 300, sanitized 900. TRACES: folder of real traces, default ../shared/traces.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 BUILD=${BUILD:-build}
 SANITIZE=${SANITIZE:-0}
 logs=$PWD/$BUILD/check
-program_limit_s=$((SANITIZE == 1 ? 900 : 300))
+program_limit_s=${PROGRAM_LIMIT_S:-$((SANITIZE == 1 ? 900 : 300))}
 fuzz_seconds=${FUZZ_CHECK_SECONDS:-5}
 fuzz_seed=${FUZZ_SEED:-$RANDOM}
 passed=0 failed=0 skipped=0
@@ -52,11 +52,13 @@ describe() { printf '%-34s %4d passed, %d failed, %d skipped  %6.1f s\n' "$@"; }
 seconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { print to - from }'; }
 
 run_criterion() {
-  local program=$1 name status start=$EPOCHREALTIME
+  local program=$1 name status start=$EPOCHREALTIME jobs
+  jobs=$(nproc)
+  [ "$name" != real ] || jobs=$((3 * jobs)) # they wait, most of the time
   name=$(basename "$program")
   local log=$logs/$name.log
   sanitizers "$name"
-  timeout --kill-after=10 "$program_limit_s" "$program" --jobs "$(nproc)" --verbose --color=never --encoding=UTF-8 \
+  timeout --kill-after=10 "$program_limit_s" "$program" --jobs "$jobs" --verbose --color=never --encoding=UTF-8 \
     >"$log" 2>&1 </dev/null
   status=$?
 

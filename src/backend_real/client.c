@@ -140,8 +140,6 @@ void client_free(struct client *c)
 {
   if (!c)
     return;
-  if (c->link && !c->lost)
-    link_send(c->link, FRAME_BYE, NULL, 0);
   link_free(c->link);
   loop_free(c->loop);
   g_free(c->lost);

@@ -156,6 +156,7 @@ static void tell_client_ready(struct coordinator *c)
   loop_timer_cancel(c->loop, c->deadline);
   c->deadline = 0;
   c->stage = RUN_ON;
+  g_message("run %u: begun", c->spec.run);
   coordinator_frame(c, c->client, FRAME_READY, run_ready_pack(&ready));
 }
 

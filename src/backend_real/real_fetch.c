@@ -77,6 +77,12 @@ static gboolean may_begin(const struct fetch_op *fetch, const struct fetch_strea
 /* --- asking
  * ---------------------------------------------------------------------------------------------------------*/
 
+static void read_begin(struct real_world *rw, const struct fetch_op *fetch, struct read *read)
+{
+  rw->transport->reader_read(rw->reader, fetch->server[read->stream], fetch->spec.model, read->offset,
+                             read->to, read->bytes, (uint64_t)(uintptr_t)read);
+}
+
 /* The next read of the stream's present piece: within one range of host memory, and one turn of the ring. */
 static void ask(struct real_world *rw, struct fetch_op *fetch, uint32_t index)
 {
@@ -92,11 +98,13 @@ static void ask(struct real_world *rw, struct fetch_op *fetch, uint32_t index)
   read->stream = index;
   read->opening = rw->opening[fetch->server[index]];
   read->bytes = (uint32_t)here;
+  read->offset = offset;
+  read->to = to;
+  read->again = FALSE;
   stream->at += here;
   stream->under_way++;
   fetch->under_way++;
-  rw->transport->reader_read(rw->reader, fetch->server[index], fetch->spec.model, offset, to, read->bytes,
-                             (uint64_t)(uintptr_t)read);
+  read_begin(rw, fetch, read);
 }
 
 /* Steps over pieces and groups that are asked for whole. FALSE: the stream has no more. */
@@ -170,12 +178,25 @@ static void peer_broken(struct real_world *rw, uint32_t server, uint32_t opening
     rw->is.peer_broken(rw->is.context, server);
 }
 
+/* A connection may break though its server lives: each read has a second try. */
+static gboolean may_repeat(const struct real_world *rw, const struct fetch_op *fetch, const struct read *read)
+{
+  uint32_t server = fetch->server[read->stream];
+  return !read->again && !rw->closed && !fetch->failed && !fetch->op.cancelled &&
+         rw->opening[server] == read->opening && rw->peers >> server & 1;
+}
+
 static void read_done(struct note *note)
 {
   struct read *read = (struct read *)note;
   struct real_world *rw = read->rw;
   struct fetch_op *fetch = g_ptr_array_index(rw->fetches.all, read->fetch);
   uint32_t group = read->group;
+  if (!read->good && may_repeat(rw, fetch, read)) {
+    read->again = TRUE;
+    read_begin(rw, fetch, read);
+    return;
+  }
   fetch->under_way--;
   fetch->stream[read->stream].under_way--;
   read->next_free = rw->free_read;

@@ -20,6 +20,8 @@ struct read {
   struct real_world *rw;
   uint32_t fetch, group, stream, bytes;
   uint32_t opening; /* of its server, when it was asked */
+  uint64_t offset, to;
+  gboolean again; /* it has failed once */
   uint32_t self, next_free;
   gboolean good;
 };
