@@ -27,6 +27,7 @@ struct hub {
   struct message_rules rules;
   struct peer *speaking; /* whose messages are being handed over */
   guint messages;        /* handed over in this round of the loop */
+  uint64_t expelled, lost;
 };
 
 /* --- members ---------------------------------------------------------------------------------------------*/

@@ -150,6 +150,10 @@ static gboolean client_receive(struct client *client, void *into, gsize room, gs
   while (size < 0 && errno == EINTR);
   if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
     return FALSE;
+  if (size == 0 && client->answer && client->sent < client->answer->len) {
+    loop_unwatch(g_steal_pointer(&client->readable)); /* it closed its side only, and still reads */
+    return FALSE;
+  }
   if (size <= 0) {
     client_close(client);
     return FALSE;

@@ -3,6 +3,7 @@
 
 #include <glib-unix.h>
 #include <string.h>
+#include "backend_real/log.h"
 #include "core/error.h"
 #include "harness/command.h"
 
@@ -96,6 +97,7 @@ static void peer_broken(void *context, uint32_t server)
 
 static void run_close(struct server *s)
 {
+  server_metrics_keep(s);
   if (s->rw)
     real_world_close(s->rw);
   if (s->actor)
@@ -120,6 +122,7 @@ static void run_close(struct server *s)
   s->experiment = NULL;
   s->going = FALSE;
   s->left = 0;
+  log_run(0);
 }
 
 static gboolean has_place(const struct server *s, GError **error)
@@ -181,6 +184,7 @@ static void prepare(struct server *s, const uint8_t *data, size_t size)
   if (!run_spec_unpack(data, size, &spec))
     return;
   s->spec = spec;
+  log_run(spec.run);
   g_message("run %u: %s under %s", spec.run, spec.experiment, spec.system);
   if (run_open(s, &error)) {
     limits_set(s);
@@ -331,10 +335,13 @@ gboolean server_run(const struct server_options *options, GError **error)
   s.link = link_new(s.loop, &options->link, &hello, &link_ops, &s, error);
   gboolean good = s.link != NULL;
   if (good) {
+    if (options->metrics >= 0)
+      s.metrics = metrics_http_new(s.loop, options->metrics, server_metrics, &s);
     loop_run(s.loop);
     run_close(&s);
     link_send(s.link, FRAME_BYE, NULL, 0);
   }
+  metrics_http_free(s.metrics);
   link_free(s.link);
   loop_free(s.loop);
   g_array_unref(s.held);
