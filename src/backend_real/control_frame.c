@@ -3,10 +3,12 @@
 
 #include <string.h>
 
+enum { TO_HUB = 1, TO_PEER = 2, TO_BOTH = TO_HUB | TO_PEER };
+
 static const struct {
   const char *name;
   size_t bytes;
-  enum { TO_HUB = 1, TO_PEER = 2, TO_BOTH = TO_HUB | TO_PEER } way;
+  unsigned ways;
 } kinds[] = {
 #define K(NAME, way, text, bytes) [FRAME_##NAME] = {#NAME, bytes, way},
     FRAME_TABLE(K)
@@ -47,7 +49,7 @@ const char *frame_parse(const uint8_t *data, size_t size, gboolean to_hub, struc
   uint32_t kind = get32(data);
   if (kind >= FRAME_KINDS)
     return "a frame of no known kind";
-  if (!(kinds[kind].way & (to_hub ? TO_HUB : TO_PEER)))
+  if (!(kinds[kind].ways & (to_hub ? TO_HUB : TO_PEER)))
     return "a frame of a kind that does not go this way";
   if (size - FRAME_HEADER > kinds[kind].bytes)
     return "a frame larger than its kind may be";

@@ -28,6 +28,7 @@ struct hub {
   struct peer *speaking; /* whose messages are being handed over */
   guint messages;        /* handed over in this round of the loop */
   uint64_t expelled, lost;
+  gboolean touched; /* used since it was read empty: its descriptor may not tell what came meanwhile */
 };
 
 /* --- members ---------------------------------------------------------------------------------------------*/

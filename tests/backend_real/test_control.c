@@ -1,7 +1,9 @@
-/* The control plane among peers that keep to the protocol: hello and welcome, order, places, and what
- * is refused before it begins. */
+/* The control plane among peers that keep to the protocol: hello and welcome, order, places, how a loss is
+ * told, and what is refused before it begins. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "backend_real/control_frame.h"
 #include "control_lab.h"
@@ -181,6 +183,21 @@ Test(control, owner_expels)
   lab_await(lab, lab->link[0].log, "lost the hub refused: a wrong checksum; ");
   lab_check_not(lab->link[0].log, "GO");
   lab_check_not(lab->link[1].log, "lost");
+  lab_free(lab);
+}
+
+/* --- losses
+ * -------------------------------------------------------------------------------------------------------*/
+
+Test(control, hub_ends)
+{
+  struct lab *lab = lab_new(TRUE);
+  struct key_pair keys = lab_keys(lab, "gpu");
+  lab_link(lab, 0, ACTOR_GPU_SERVER, 1, 5, &keys);
+  lab_await(lab, lab->link[0].log, "welcome; ");
+  hub_send(lab->hub, SERVER(1), FRAME_END, "", 0); /* last words arrive */
+  hub_free(g_steal_pointer(&lab->hub));
+  lab_await(lab, lab->link[0].log, "frame END 0; lost the hub has ended; ");
   lab_free(lab);
 }
 

@@ -10,95 +10,6 @@
 #include "control_lab.h"
 #include "core/units.h"
 
-/* --- keys
- * ---------------------------------------------------------------------------------------------------------*/
-
-/* Nothing of the hub reaches it. */
-static void gets_nothing(void *socket)
-{
-  char byte;
-  cr_assert_eq(zmq_recv(socket, &byte, 1, ZMQ_DONTWAIT), -1);
-}
-
-Test(control_hostile, no_key_wrong_key_unlisted_key)
-{
-  struct lab *lab = lab_new(TRUE);
-  void *context = zmq_ctx_new();
-  struct key_pair listed = lab_good_peer(lab), unlisted = lab_keys(lab, NULL), wrong = lab_keys(lab, NULL);
-  const struct {
-    const struct key_pair *keys;
-    const char *server_key, *logged;
-  } stranger[] = {
-      {NULL, NULL, "refused a connection: "}, /* either end may see first that the other is of another kind */
-      {&unlisted, lab->hub_keys.public_key,
-       "refused a connection from 127.0.0.1: its key is not authorized; "},
-      {&listed, wrong.public_key, "refused a connection: a key does not fit; "},
-  };
-  for (size_t i = 0; i < G_N_ELEMENTS(stranger); i++) {
-    void *socket = lab_stranger(lab, context, stranger[i].keys, stranger[i].server_key);
-    lab_clear_logged(lab);
-    lab_say_hello(socket, 5);
-    lab_await(lab, lab->logged, stranger[i].logged);
-    lab_still_good(lab);
-    gets_nothing(socket);
-    zmq_close(socket);
-  }
-  lab_check_not(lab->log, "joined 2/5");
-  zmq_ctx_term(context);
-  lab_free(lab);
-}
-
-/* The link's side of it: it is told, if not why, what to look at. */
-Test(control_hostile, link_with_a_wrong_key)
-{
-  struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = lab_keys(lab, "gpu"), other = lab_keys(lab, NULL);
-  memcpy(lab->hub_keys.public_key, other.public_key, KEY_TEXT); /* what links believe the hub's to be */
-  lab->patience_ns = 500 * NS_PER_MS;
-  lab_link(lab, 0, ACTOR_GPU_SERVER, 0, 1, &keys);
-  lab_await(
-      lab, lab->link[0].log,
-      "lost the hub gave no welcome in time (it broke off before the keys were proven: do they fit?); ");
-  lab_link(lab, 1, ACTOR_GPU_SERVER, 0, 1, NULL);
-  lab_await(lab, lab->link[1].log, "lost the hub gave no welcome in time (");
-  lab_free(lab);
-}
-
-/* The folder is read at each connection: who is taken out of it cannot come again, who is put in can. */
-Test(control_hostile, keys_come_and_go)
-{
-  struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = lab_good_peer(lab), late = lab_keys(lab, NULL);
-  lab_link(lab, 1, ACTOR_GPU_SERVER, 1, 1, &late);
-  lab_await(lab, lab->link[1].log, "lost the hub refused: this key is not authorized; ");
-  g_autofree char *name = g_build_filename(lab->authorized, "late", NULL);
-  cr_assert(key_pair_write(&late, name, NULL));
-  lab_link(lab, 2, ACTOR_GPU_SERVER, 1, 1, &late);
-  lab_await(lab, lab->link[2].log, "welcome; ");
-  g_autofree char *old = g_build_filename(lab->authorized, "good.pub", NULL);
-  cr_assert_eq(g_unlink(old), 0);
-  lab_link(lab, 3, ACTOR_GPU_SERVER, 2, 1, &keys);
-  lab_await(lab, lab->link[3].log, "lost the hub refused: this key is not authorized; ");
-  lab_still_good(lab); /* connections that are there stay */
-  link_free(lab->link[1].link);
-  lab->link[1].link = NULL;
-  lab_free(lab);
-}
-
-/* A link that has keys does not talk to a hub that has other ones, or none. */
-Test(control_hostile, link_knows_its_hub)
-{
-  struct lab *lab = lab_new(TRUE), *plain = lab_new(FALSE);
-  struct key_pair keys = lab_keys(lab, "gpu");
-  lab_link_to(lab, 0, hub_endpoint(plain->hub), ACTOR_GPU_SERVER, 0, 1, &keys);
-  lab_run_ns(lab, 200 * NS_PER_MS);
-  lab_run_ns(plain, 200 * NS_PER_MS);
-  lab_check_not(plain->log, "joined");
-  lab_check_not(lab->link[0].log, "welcome");
-  lab_free(lab);
-  lab_free(plain);
-}
-
 /* --- frames
  * -------------------------------------------------------------------------------------------------------*/
 
@@ -129,80 +40,46 @@ static struct bytes messages_of(const struct message *message)
   return b;
 }
 
-enum bad_frame {
-  BAD_SHORT,
-  BAD_EMPTY,
-  BAD_KIND,
-  BAD_WAY,
-  BAD_SIZE,
-  BAD_READ,
-  BAD_HELLO_AGAIN,
-  BAD_TYPE,
-  BAD_CUT,
-  BAD_VALUE,
-  BAD_SENDER,
-  BAD_NO_RUN,
-  BAD_FRAMES
+struct bad_frame {
+  const char *why;
+  struct bytes bytes;
 };
 
-static const char *const bad_why[] = {
-    [BAD_SHORT] = "a frame without its header",
-    [BAD_EMPTY] = "a frame without its header",
-    [BAD_KIND] = "a frame of no known kind",
-    [BAD_WAY] = "a frame of a kind that does not go this way",
-    [BAD_SIZE] = "a frame larger than its kind may be",
-    [BAD_READ] = "it claims to have read what was not sent",
-    [BAD_HELLO_AGAIN] = "a second hello",
-    [BAD_TYPE] = "a message of no known type",
-    [BAD_CUT] = "a message that is cut short",
-    [BAD_VALUE] = "a message with a value out of its bounds",
-    [BAD_SENDER] = "a message that is not its sender's to send",
-    [BAD_NO_RUN] = "messages without their run",
-};
-
-static struct bytes resized(struct bytes b, int by)
+static struct bytes run_and(struct bytes b, uint32_t value)
 {
-  b.size += (size_t)by;
+  put32(&b, LAB_RUN);
+  put32(&b, value);
   return b;
 }
 
-static struct bytes bad_frame(enum bad_frame kind)
+static struct bytes longer(struct bytes b, int bytes)
+{
+  b.size = (size_t)((int64_t)b.size + bytes);
+  return b;
+}
+
+static GArray *bad_frames(void)
 {
   const struct message heartbeat = {.type = MESSAGE_HEARTBEAT};
   const struct message value = {.type = MESSAGE_MODEL_STATE, .model_state = {.model = LAB_MODELS}};
   const struct message request = {.type = MESSAGE_REQUEST};
-  struct bytes b = {.size = 0};
-  switch (kind) {
-  case BAD_SHORT:
-    return resized(frame_of(FRAME_READY, 0), -1);
-  case BAD_KIND:
-    return frame_of(FRAME_KINDS, 0);
-  case BAD_WAY:
-    return frame_of(FRAME_PREPARE, 0);
-  case BAD_SIZE:
-    return resized(frame_of(FRAME_READY, 0), 65537);
-  case BAD_READ:
-    return frame_of(FRAME_READY, 2); /* only the welcome was */
-  case BAD_HELLO_AGAIN:
-    return frame_of(FRAME_HELLO, 0);
-  case BAD_TYPE:
-    b = frame_of(FRAME_MESSAGES, 0);
-    put32(&b, LAB_RUN);
-    put32(&b, MESSAGE_TYPES);
-    return b;
-  case BAD_CUT:
-    return resized(messages_of(&heartbeat), -1);
-  case BAD_VALUE:
-    return messages_of(&value);
-  case BAD_SENDER:
-    return messages_of(&request);
-  case BAD_NO_RUN:
-    return resized(frame_of(FRAME_MESSAGES, 0), 3);
-  case BAD_EMPTY:
-  case BAD_FRAMES:
-    break;
-  }
-  return b;
+  const struct bytes ready = frame_of(FRAME_READY, 0), messages = frame_of(FRAME_MESSAGES, 0);
+  const struct bad_frame bad[] = {
+      {"a frame without its header", longer(ready, -1)},
+      {"a frame without its header", longer(ready, -FRAME_HEADER)},
+      {"a frame of no known kind", frame_of(FRAME_KINDS, 0)},
+      {"a frame of a kind that does not go this way", frame_of(FRAME_PREPARE, 0)},
+      {"a frame larger than its kind may be", longer(ready, 65537)},
+      {"it claims to have read what was not sent", frame_of(FRAME_READY, 2)}, /* only the welcome was */
+      {"a second hello", frame_of(FRAME_HELLO, 0)},
+      {"messages without their run", longer(messages, 3)},
+      {"a message of no known type", run_and(messages, MESSAGE_TYPES)},
+      {"a message that is cut short", longer(messages_of(&heartbeat), -1)},
+      {"a message with a value out of its bounds", messages_of(&value)},
+      {"a message that is not its sender's to send", messages_of(&request)},
+  };
+  GArray *all = g_array_new(FALSE, FALSE, sizeof(struct bad_frame));
+  return g_array_append_vals(all, bad, G_N_ELEMENTS(bad));
 }
 
 /* A stranger with a good key: joins, breaks the protocol, and goes on to speak. */
@@ -211,15 +88,16 @@ Test(control_hostile, malformed_frames)
   struct lab *lab = lab_new(TRUE);
   struct key_pair keys = lab_good_peer(lab);
   void *context = zmq_ctx_new();
-  for (int kind = 0; kind < BAD_FRAMES; kind++) {
-    const char *why = bad_why[kind];
-    struct bytes bad = bad_frame(kind), later = frame_of(FRAME_READY, 0);
+  g_autoptr(GArray) bad = bad_frames();
+  for (guint i = 0; i < bad->len; i++) {
+    const struct bad_frame *frame = &g_array_index(bad, struct bad_frame, i);
+    struct bytes later = frame_of(FRAME_READY, 0);
     void *socket = lab_stranger(lab, context, &keys, lab->hub_keys.public_key);
-    g_autofree char *lost = g_strdup_printf("lost 2/5 %s; ", why);
-    g_autofree char *line = g_strdup_printf("GPU server 5: %s; ", why);
+    g_autofree char *lost = g_strdup_printf("lost 2/5 %s; ", frame->why);
+    g_autofree char *line = g_strdup_printf("GPU server 5: %s; ", frame->why);
     lab_clear_logged(lab);
     lab_say_hello(socket, 5);
-    lab_say(socket, bad.data, bad.size);
+    lab_say(socket, frame->bytes.data, frame->bytes.size);
     lab_say(socket, later.data, later.size);
     lab_await(lab, lab->log, lost);
     lab_await(lab, lab->logged, line);
@@ -368,6 +246,94 @@ Test(control_hostile, chosen_routing_id)
   }
   lab_still_good(lab);
   lab_await(lab, lab->logged, "GPU server 5: the connection broke off; ");
+  zmq_ctx_term(context);
+  lab_free(lab);
+}
+
+/* --- queues
+ * -------------------------------------------------------------------------------------------------------*/
+
+static size_t resident_bytes(void)
+{
+  g_autofree char *text = NULL;
+  size_t pages = 0, resident = 0;
+  cr_assert(g_file_get_contents("/proc/self/statm", &text, NULL, NULL));
+  cr_assert_eq(sscanf(text, "%zu %zu", &pages, &resident), 2);
+  return resident * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+struct torrent {
+  struct lab *lab;
+  uint64_t sent;
+};
+
+static void pour(void *context, uint64_t tag)
+{
+  struct torrent *t = context;
+  struct message m = {.type = MESSAGE_DISPATCH, .dispatch = {.model = 1}};
+  for (int i = 0; i < 20000; i++, t->sent++)
+    hub_message(t->lab->hub, ACTOR(ACTOR_GPU_SERVER, 5), LAB_RUN, &m);
+  if (hub_has(t->lab->hub, ACTOR(ACTOR_GPU_SERVER, 5)))
+    loop_timer(t->lab->loop, loop_now(t->lab->loop), pour, t, tag);
+}
+
+/* A peer that reads nothing is lost once its share is full, and what it had is freed. */
+Test(control_hostile, peer_that_does_not_read)
+{
+  struct lab *lab = lab_new(TRUE);
+  struct key_pair keys = lab_good_peer(lab);
+  void *context = zmq_ctx_new(), *socket = lab_stranger(lab, context, &keys, lab->hub_keys.public_key);
+  lab_say_hello(socket, 5);
+  lab_await(lab, lab->log, "joined 2/5 ");
+  size_t before = resident_bytes();
+  struct torrent t = {.lab = lab};
+  pour(&t, 0);
+  lab_await(lab, lab->log, "lost 2/5 " PEER_STUCK "; ");
+  const size_t share = OUTBOX_BYTES_MAX + WINDOW_FRAMES * 65536;
+  const size_t bytes = t.sent * message_size(MESSAGE_DISPATCH);
+  cr_assert_gt(bytes, OUTBOX_BYTES_MAX);
+  cr_assert_lt(bytes, share + 20000 * message_size(MESSAGE_DISPATCH));
+  cr_assert_lt(resident_bytes() - before, 4 * (size_t)share);
+  lab_still_good(lab);
+  zmq_close(socket);
+  zmq_ctx_term(context);
+  lab_free(lab);
+}
+
+/* A slow peer is not lost: what waits grows into fewer, larger frames, and all of it comes, in order. */
+static gboolean all_came(struct lab *lab)
+{
+  return lab->link[0].messages == 300000;
+}
+
+Test(control_hostile, slow_peer_gets_all)
+{
+  struct lab *lab = lab_new(FALSE);
+  lab_good_peer(lab);
+  for (uint64_t id = 0; id < 300000; id++) {
+    struct message m = {.type = MESSAGE_DISPATCH, .dispatch = {.id = id, .model = 1}};
+    hub_message(lab->hub, ACTOR(ACTOR_GPU_SERVER, 0), LAB_RUN, &m);
+  }
+  lab_await_that(lab, all_came);
+  lab_still_good(lab);
+  lab_free(lab);
+}
+
+/* A peer that floods the hub with frames that nobody asked for does not keep it from others. */
+Test(control_hostile, flood)
+{
+  struct lab *lab = lab_new(FALSE);
+  lab_good_peer(lab);
+  void *context = zmq_ctx_new(), *socket = lab_stranger(lab, context, NULL, NULL);
+  struct bytes hello = frame_of(FRAME_HELLO, 0), junk = frame_of(FRAME_READY, 0);
+  lab_say(socket, hello.data, hello.size); /* cut short: it is out */
+  for (int round = 0; round < 20; round++) {
+    int sent = 0;
+    while (sent < 2000 && zmq_send(socket, junk.data, junk.size, ZMQ_DONTWAIT) >= 0)
+      sent++;
+    lab_still_good(lab);
+  }
+  zmq_close(socket);
   zmq_ctx_term(context);
   lab_free(lab);
 }

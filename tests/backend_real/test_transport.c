@@ -170,6 +170,7 @@ TRANSPORT_TEST(shelf_gone_while_reading)
   lab_read(lab, 1, 0, 0, MIB, READS);
   lab_wait(lab, READS + 1);
   cr_expect_eq(lab->end[READS], LAB_FAILED);
+  ops->reader_drop(lab->reader, LAB_SHELF);
   lab_open_shelf(lab, address, NULL);
   ops->shelf_serve(lab->shelf, 1, 0, MIB, &place);
   memset(lab->to.base, LAB_BLANK, MIB);
@@ -221,13 +222,20 @@ TRANSPORT_TEST(only_the_admitted_read)
   ops->reader_peer(lab->reader, LAB_SHELF, address, &other);
   lab_read(lab, 1, 0, 0, 1000, 1);
   lab_wait(lab, 2);
+  /* Whose right has changed begins anew: other connections than the first may be on their way out. */
   ops->shelf_admit(lab->shelf, LAB_READER, &other);
+  ops->reader_drop(lab->reader, LAB_SHELF);
+  ops->reader_peer(lab->reader, LAB_SHELF, address, &other);
   lab_read(lab, 1, 0, 0, 1000, 2);
   lab_wait(lab, 3);
   ops->shelf_expel(lab->shelf, LAB_READER);
+  ops->reader_drop(lab->reader, LAB_SHELF);
+  ops->reader_peer(lab->reader, LAB_SHELF, address, &other);
   lab_read(lab, 1, 0, 0, 1000, 3);
   lab_wait(lab, 4);
   ops->shelf_admit(lab->shelf, LAB_READER, &other);
+  ops->reader_drop(lab->reader, LAB_SHELF);
+  ops->reader_peer(lab->reader, LAB_SHELF, address, &other);
   ops->shelf_admit(lab->shelf, LAB_READER + 1, &lab->secret);
   lab_read(lab, 1, 0, 0, 1000, 4);
   lab_wait(lab, 5);

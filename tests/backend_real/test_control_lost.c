@@ -1,5 +1,6 @@
-/* The control plane when one end goes: by leaving, by SIGKILL, by SIGSTOP; and a busy one, which is not gone.
- */
+/* How a peer or a hub that falls silent is noticed: killed, stopped, or merely busy; each a process of its
+ * own. */
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,18 +9,6 @@
 #include "core/units.h"
 
 #define SERVER(index) ACTOR(ACTOR_GPU_SERVER, index)
-
-Test(control_losses, hub_ends)
-{
-  struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = lab_keys(lab, "gpu");
-  lab_link(lab, 0, ACTOR_GPU_SERVER, 1, 5, &keys);
-  lab_await(lab, lab->link[0].log, "welcome; ");
-  hub_send(lab->hub, SERVER(1), FRAME_END, "", 0); /* last words arrive */
-  hub_free(g_steal_pointer(&lab->hub));
-  lab_await(lab, lab->link[0].log, "frame END 0; lost the hub has ended; ");
-  lab_free(lab);
-}
 
 /* A process with a link, that is killed or stopped. It reports on a pipe that it is welcome. */
 static pid_t child_with_link(struct lab *lab, const struct key_pair *keys)
@@ -54,7 +43,7 @@ static double seconds_until_lost(struct lab *lab)
   return (double)(loop_now(lab->loop) - began) / (double)NS_PER_S;
 }
 
-Test(control_losses, killed_peer_is_lost_at_once)
+Test(control_lost, killed_peer_is_lost_at_once)
 {
   struct lab *lab = lab_new(TRUE);
   struct key_pair keys = lab_keys(lab, "gpu");
@@ -65,7 +54,7 @@ Test(control_losses, killed_peer_is_lost_at_once)
   lab_free(lab);
 }
 
-Test(control_losses, stopped_peer_is_lost)
+Test(control_lost, stopped_peer_is_lost)
 {
   struct lab *lab = lab_new(TRUE);
   struct key_pair keys = lab_keys(lab, "gpu");
@@ -117,19 +106,19 @@ static double seconds_until_hub_is_lost(int signal_number)
   return seconds;
 }
 
-Test(control_losses, killed_hub_is_noticed_at_once)
+Test(control_lost, killed_hub_is_noticed_at_once)
 {
   cr_assert_lt(seconds_until_hub_is_lost(SIGKILL), 0.4);
 }
 
-Test(control_losses, stopped_hub_is_noticed_in_two_seconds)
+Test(control_lost, stopped_hub_is_noticed_in_two_seconds)
 {
   double seconds = seconds_until_hub_is_lost(SIGSTOP);
   cr_assert(seconds > 1 && seconds < 4, "%.2f s", seconds);
 }
 
 /* A process that is busy for long, with nobody on its loop, is not lost: ZeroMQ's own thread answers. */
-Test(control_losses, busy_peer_is_not_lost)
+Test(control_lost, busy_peer_is_not_lost)
 {
   struct lab *lab = lab_new(TRUE);
   struct key_pair keys = lab_keys(lab, "gpu");
