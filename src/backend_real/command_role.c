@@ -13,8 +13,8 @@
 #include "core/error.h"
 
 struct arguments {
-  char *cluster, *address, *log;
-  gint index, first_gpu, parent, listening_fd;
+  char *cluster, *address, *log, *log_format, *metrics;
+  gint index, first_gpu, parent, listening_fd, metrics_fd;
 };
 
 static void arguments_clear(struct arguments *a)
@@ -22,6 +22,8 @@ static void arguments_clear(struct arguments *a)
   g_free(a->cluster);
   g_free(a->address);
   g_free(a->log);
+  g_free(a->log_format);
+  g_free(a->metrics);
 }
 
 /* A child of `run --local` ends with its parent, even one that was killed. */
@@ -44,6 +46,9 @@ static gboolean arguments_read(int argc, char **argv, struct arguments *a, GErro
       {"address", 0, 0, G_OPTION_ARG_FILENAME, &a->address, NULL, NULL},
       {"first-gpu", 0, 0, G_OPTION_ARG_INT, &a->first_gpu, NULL, NULL},
       {"log", 0, 0, G_OPTION_ARG_FILENAME, &a->log, NULL, NULL},
+      {"log-format", 0, 0, G_OPTION_ARG_FILENAME, &a->log_format, NULL, NULL},
+      {"metrics", 0, 0, G_OPTION_ARG_FILENAME, &a->metrics, NULL, NULL},
+      {"metrics-fd", 0, 0, G_OPTION_ARG_INT, &a->metrics_fd, NULL, NULL},
       {"parent", 0, 0, G_OPTION_ARG_INT, &a->parent, NULL, NULL},
       {"listening-fd", 0, 0, G_OPTION_ARG_INT, &a->listening_fd, NULL, NULL},
       {NULL, 0, 0, 0, NULL, NULL, NULL},
@@ -56,7 +61,14 @@ static gboolean arguments_read(int argc, char **argv, struct arguments *a, GErro
                        argv[0], g_get_prgname(), argv[0]);
   if (a->index < 0 || a->index > 0xffff || a->first_gpu < 0)
     return input_error(error, NULL, 0, "%s: expected --index from 0 to 65535, found %d", argv[0], a->index);
-  return log_level_set(a->log ? a->log : "info", error) && tie_to_parent(a->parent, error);
+  return log_setup(a->log ? a->log : "info", a->log_format, error) && tie_to_parent(a->parent, error);
+}
+
+/* *fd: where metrics are served, -1 = nowhere. */
+static gboolean metrics_socket(const struct arguments *a, int *fd, GError **error)
+{
+  *fd = a->metrics ? metrics_listen(a->metrics, error) : a->metrics_fd;
+  return !a->metrics || *fd >= 0;
 }
 
 /* --- the controller
@@ -73,13 +85,15 @@ static void tell_endpoint(void *context, const char *endpoint)
 
 static gboolean run_controller(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.listening_fd = -1};
+  struct arguments a = {.listening_fd = -1, .metrics_fd = -1};
   struct key_pair keys;
   struct hub_config hub;
+  int metrics;
   gboolean good = arguments_read(argc, argv, &a, error);
   g_autoptr(ClusterFile) file = good ? cluster_file_load(a.cluster, error) : NULL;
-  good =
-      file && cluster_file_hub(file, &keys, &hub, error) && coordinator_run(&hub, tell_endpoint, &a, error);
+  log_process(ACTOR(ACTOR_CONTROLLER, 0));
+  good = file && cluster_file_hub(file, &keys, &hub, error) && metrics_socket(&a, &metrics, error) &&
+         coordinator_run(&hub, metrics, tell_endpoint, &a, error);
   arguments_clear(&a);
   return good;
 }
@@ -89,13 +103,15 @@ static gboolean run_controller(int argc, char **argv, GError **error)
 
 static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError **error)
 {
-  struct arguments a = {.listening_fd = -1};
+  struct arguments a = {.listening_fd = -1, .metrics_fd = -1};
   struct link_keys keys;
   struct server_options options = {.kind = kind};
   gboolean good = arguments_read(argc, argv, &a, error);
   g_autoptr(ClusterFile) file = good ? cluster_file_load(a.cluster, error) : NULL;
-  good = file && cluster_file_link(file, &keys, &options.link, error);
+  good = file && cluster_file_link(file, &keys, &options.link, error) &&
+         metrics_socket(&a, &options.metrics, error);
   if (good) {
+    log_process(ACTOR(kind, (uint32_t)a.index));
     options.index = (uint32_t)a.index;
     options.first_gpu = (uint32_t)a.first_gpu;
     options.data_address = a.address ? a.address : (char *)"127.0.0.1";
@@ -123,14 +139,18 @@ static gboolean run_memory_server(int argc, char **argv, GError **error)
   "                      controller_secret = controller.secret   # read by the controller alone\n"           \
   "                      authorized = peers                      # its folder of public keys\n"              \
   "                      key = peer.secret                       # read by all others\n"                     \
-  "  --log LEVEL       error, warning, info (default) or debug\n"                                            \
+  "  --log LEVELS      error, warning, info (default) or debug; of some domains another:\n"                  \
+  "                    info,control=debug,transport=warning (also roles, metrics, GLib)\n"                   \
+  "  --log-format F    text (default) or json, one object a line; under systemd the journal gets all\n"      \
+  "                    fields anyway\n"                                                                      \
+  "  --metrics A       serve Prometheus metrics at http://A/metrics: [HOST:]PORT, loopback without HOST\n"   \
   "\nEnds on SIGTERM. "
 
 const struct command command_controller = {
     .name = "controller",
     .summary = "the controller of a cluster: all other roles link to it",
     .run = run_controller,
-    .help = "controller --cluster CLUSTER.ini [--log LEVEL]\n\n"
+    .help = "controller --cluster CLUSTER.ini [--metrics [HOST:]PORT] [--log LEVELS]\n\n"
             "Listens for servers and clients, and serves one run after another.\n\n" COMMON_HELP
             "Without keys it listens on loopback only.\n\n"
             "Example:\n  distmind-real keygen controller && distmind-real keygen peers/gpu0\n"
@@ -141,7 +161,8 @@ const struct command command_gpu_server = {
     .name = "gpu-server",
     .summary = "a server of the GPU pool",
     .run = run_gpu_server,
-    .help = "gpu-server --cluster CLUSTER.ini --index N [--first-gpu G] [--log LEVEL]\n\n"
+    .help = "gpu-server --cluster CLUSTER.ini --index N [--first-gpu G]\n           [--metrics [HOST:]PORT] "
+            "[--log LEVELS]\n\n"
             "Computes requests on this machine's GPUs, with models that it loads from the memory servers.\n\n"
             "  --index N         its place in the GPU pool, from 0\n"
             "  --first-gpu G     first of its GPUs on this machine (default 0)\n" COMMON_HELP
@@ -153,7 +174,8 @@ const struct command command_memory_server = {
     .name = "memory-server",
     .summary = "a server of the memory pool",
     .run = run_memory_server,
-    .help = "memory-server --cluster CLUSTER.ini --index N --address HOST[:PORT] [--log LEVEL]\n\n"
+    .help = "memory-server --cluster CLUSTER.ini --index N --address HOST[:PORT]\n           [--metrics "
+            "[HOST:]PORT] [--log LEVELS]\n\n"
             "Holds shards of the models in memory; GPU servers read them.\n\n"
             "  --index N         its place in the memory pool, from 0\n"
             "  --address A       where GPU servers reach it: data is authenticated by tickets, not "

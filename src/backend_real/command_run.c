@@ -11,7 +11,7 @@
 /* One command a process: its options and what it opened. */
 static struct {
   gboolean local_wanted, share_gpus;
-  char *cluster, *device, *transport, *images, *log;
+  char *cluster, *device, *transport, *images, *log, *log_format, *metrics;
   double pace;
   struct local *local;
   struct client *client;
@@ -27,6 +27,8 @@ static const GOptionEntry options[] = {
     {"images", 0, 0, G_OPTION_ARG_FILENAME, &real.images, NULL, NULL},
     {"share-gpus", 0, 0, G_OPTION_ARG_NONE, &real.share_gpus, NULL, NULL},
     {"log", 0, 0, G_OPTION_ARG_FILENAME, &real.log, NULL, NULL},
+    {"log-format", 0, 0, G_OPTION_ARG_FILENAME, &real.log_format, NULL, NULL},
+    {"metrics", 0, 0, G_OPTION_ARG_FILENAME, &real.metrics, NULL, NULL},
     {NULL, 0, 0, 0, NULL, NULL, NULL},
 };
 
@@ -43,7 +45,9 @@ static gboolean options_check(GError **error)
                        "run: expected --local (a cluster on this machine) or --cluster CLUSTER.ini");
   if (!(real.pace >= 0 && real.pace <= 10000))
     return input_error(error, NULL, 0, "--pace: expected Gbit/s from 0 (none) to 10000, found %g", real.pace);
-  return log_level_set(real.log ? real.log : "warning", error);
+  if (real.metrics && !real.local_wanted)
+    return input_error(error, NULL, 0, "--metrics: goes with --local; of a cluster each role has its own");
+  return log_setup(real.log ? real.log : "warning", real.log_format, error);
 }
 
 /* --- a cluster on this machine
@@ -108,7 +112,9 @@ static gboolean real_open(const struct experiment *base, char **sets, GError **e
                                          .share_gpus = real.share_gpus,
                                          .sets = sets};
   if (real.local_wanted) {
-    real.local = local_start(real.log ? real.log : "warning", error);
+    struct local_options local = {
+        .log = real.log ? real.log : "warning", .log_format = real.log_format, .metrics = real.metrics};
+    real.local = local_start(&local, error);
     if (!real.local)
       return FALSE;
     real.options.event = local_event;
@@ -138,6 +144,8 @@ static void real_close(void)
   g_free(real.transport);
   g_free(real.images);
   g_free(real.log);
+  g_free(real.log_format);
+  g_free(real.metrics);
 }
 
 static const struct backend backend = {.name = "real",
@@ -159,7 +167,8 @@ const struct command command_run = {
     .run = run_command,
     .help =
         "run EXPERIMENT.ini --local|--cluster CLUSTER.ini [--device auto|cuda|host] [--transport auto|tcp]\n"
-        "           [--pace GBIT_S] [--images FOLDER] [--share-gpus] [--log LEVEL]\n"
+        "           [--pace GBIT_S] [--images FOLDER] [--share-gpus] [--metrics [HOST:]PORT]\n"
+        "           [--log LEVELS] [--log-format text|json]\n"
         "           [--system A,B] [--set SECTION.KEY=VALUE]... [--trace FILE] [--seed N]\n"
         "           [--out FILE.db] [--force] [--timeline FILE.json] [--json] [--quiet] [--print-config]\n"
         "\n"
@@ -178,7 +187,13 @@ const struct command command_run = {
         "  --pace GBIT_S     limits each server's traffic, so that loopback behaves like a NIC of that rate\n"
         "  --images FOLDER   packed images NAME.dmi of the models (`model pack`); else bytes are generated\n"
         "  --share-gpus      several GPU servers may use one GPU\n"
-        "  --log LEVEL       error, warning (default), info or debug\n" RUN_OPTIONS_HELP "\n"
+        "  --metrics A       with --local: Prometheus metrics of the controller at http://A/metrics, of the\n"
+        "                    servers, memory before GPU, at the ports that follow; [HOST:]PORT, loopback "
+        "without "
+        "HOST\n"
+        "  --log LEVELS      error, warning (default), info or debug; of some domains another, as in\n"
+        "                    info,control=debug\n"
+        "  --log-format F    text (default) or json\n" RUN_OPTIONS_HELP "\n"
         "Examples:\n"
         "  distmind-real run experiments/real-quickstart.ini --local\n"
         "  distmind-real run experiments/real-quickstart.ini --local --device host --pace 10 --json\n",

@@ -94,6 +94,14 @@ void hub_message(struct hub *hub, actor_id peer, uint32_t run, const struct mess
 void hub_expel(struct hub *hub, actor_id peer, const char *why);
 gboolean hub_has(const struct hub *hub, actor_id peer);
 
+struct hub_counts {
+  uint32_t joined[4]; /* now, by enum actor_kind */
+  uint64_t refused;   /* connections that never joined: no key or a wrong one, no good hello, no place */
+  uint64_t expelled;  /* peers that broke the protocol or did not read */
+  uint64_t lost;      /* told to the owner */
+};
+void hub_counts(struct hub *hub, struct hub_counts *counts);
+
 /* --- a link
  * ---------------------------------------------------------------------------------------------------------*/
 

@@ -238,3 +238,17 @@ gboolean hub_has(const struct hub *hub, actor_id id)
 {
   return find_peer(hub, id) != NULL;
 }
+
+void hub_counts(struct hub *hub, struct hub_counts *counts)
+{
+  GHashTableIter at;
+  gpointer value;
+  *counts = (struct hub_counts){
+      .refused = refusals_count(&hub->refusals), .expelled = hub->expelled, .lost = hub->lost};
+  g_hash_table_iter_init(&at, hub->peers);
+  while (g_hash_table_iter_next(&at, NULL, &value)) { /* only counted: their order does not show */
+    const struct peer *peer = value;
+    if (peer->state == PEER_JOINED)
+      counts->joined[ACTOR_KIND(peer->id)]++;
+  }
+}

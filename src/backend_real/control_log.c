@@ -31,7 +31,23 @@ static gboolean take_turn(struct refusals *refusals, guint *silent)
   return turn;
 }
 
+guint64 refusals_count(struct refusals *refusals)
+{
+  pthread_mutex_lock(&refusals->lock);
+  guint64 refused = refusals->refused;
+  pthread_mutex_unlock(&refusals->lock);
+  return refused;
+}
+
 void refusals_log(struct refusals *refusals, const char *address, const char *key, const char *why)
+{
+  pthread_mutex_lock(&refusals->lock);
+  refusals->refused++;
+  pthread_mutex_unlock(&refusals->lock);
+  refusals_line(refusals, address, key, why);
+}
+
+void refusals_line(struct refusals *refusals, const char *address, const char *key, const char *why)
 {
   guint silent;
   if (!take_turn(refusals, &silent))

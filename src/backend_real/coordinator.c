@@ -3,6 +3,8 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include "backend_real/control_log.h"
+#include "backend_real/log.h"
 #include "core/error.h"
 
 #define GATHER_NS    (30 * NS_PER_S)  /* for the servers of a run to link */
@@ -25,6 +27,7 @@ void coordinator_over(struct coordinator *c)
   loop_timer_cancel(c->loop, c->deadline);
   if (c->rw)
     real_world_close(c->rw);
+  coordinator_metrics_keep(c);
   controller_free(c->controller);
   real_world_free(c->rw);
   setup_free(c->setup);
@@ -40,6 +43,7 @@ void coordinator_over(struct coordinator *c)
   c->meter = 0;
   c->failure[0] = '\0';
   c->stage = RUN_NONE;
+  log_run(0);
 }
 
 /* Servers close their side; nobody waits for them. */
@@ -207,6 +211,7 @@ static void begin(struct coordinator *c, actor_id client, const uint8_t *data, s
     coordinator_fail(c, "%s", error->message);
     return;
   }
+  log_run(c->spec.run);
   g_message("run %u: %s under %s", c->spec.run, spec.experiment, spec.system);
   c->stage = RUN_GATHERING;
   wait_until(c, GATHER_NS);
@@ -219,7 +224,8 @@ static void begin(struct coordinator *c, actor_id client, const uint8_t *data, s
 static const char *on_joined(void *context, actor_id peer, const struct hello *hello)
 {
   struct coordinator *c = context;
-  g_message("%s %u linked, version %s", peer_name(peer), ACTOR_INDEX(peer), hello->version);
+  g_autofree char *linked = g_strdup_printf("linked, version %s", hello->version);
+  control_log_peer(peer, linked);
   if (ACTOR_KIND(peer) == ACTOR_CONTROLLER)
     return "there is a controller";
   if (ACTOR_KIND(peer) == ACTOR_CLIENT)
@@ -333,7 +339,6 @@ static void on_lost(void *context, actor_id peer, const char *why)
 {
   struct coordinator *c = context;
   struct member *member = member_find(c, peer);
-  g_message("%s %u is lost: %s", peer_name(peer), ACTOR_INDEX(peer), why);
   if (member)
     server_lost(c, member, why);
   else if (peer == c->client && c->stage != RUN_NONE)
@@ -351,7 +356,7 @@ static void on_signal(void *context)
   loop_quit(context);
 }
 
-gboolean coordinator_run(const struct hub_config *config,
+gboolean coordinator_run(const struct hub_config *config, int metrics,
                          void (*listening)(void *context, const char *endpoint), void *context,
                          GError **error)
 {
@@ -364,6 +369,8 @@ gboolean coordinator_run(const struct hub_config *config,
   c.hub = hub_new(c.loop, config, &hub_ops, &c, error);
   gboolean good = c.hub != NULL;
   if (good) {
+    if (metrics >= 0)
+      c.metrics = metrics_http_new(c.loop, metrics, coordinator_metrics, &c);
     g_message("controller: listening on %s", hub_endpoint(c.hub));
     if (listening)
       listening(context, hub_endpoint(c.hub));
@@ -371,6 +378,7 @@ gboolean coordinator_run(const struct hub_config *config,
     if (c.stage != RUN_NONE)
       coordinator_fail(&c, "the controller was told to end");
   }
+  metrics_http_free(c.metrics);
   hub_free(c.hub);
   loop_free(c.loop);
   g_array_unref(c.members);

@@ -9,8 +9,9 @@
 
 #include "backend_real/control.h"
 
-/* Until SIGTERM or SIGINT. listening: called with the hub's address once it listens; may be NULL. */
-gboolean coordinator_run(const struct hub_config *config,
+/* Until SIGTERM or SIGINT. metrics: socket to serve them on (metrics_http.h), which it takes; -1 = none.
+ * listening: called with the hub's address once it listens; may be NULL. */
+gboolean coordinator_run(const struct hub_config *config, int metrics,
                          void (*listening)(void *context, const char *endpoint), void *context,
                          GError **error);
 

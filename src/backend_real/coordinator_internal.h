@@ -3,6 +3,7 @@
 #define DM_COORDINATOR_INTERNAL_H
 
 #include "backend_real/coordinator.h"
+#include "backend_real/metrics_http.h"
 #include "backend_real/real_world.h"
 #include "backend_real/run_spec.h"
 #include "core/controller.h"
@@ -54,6 +55,12 @@ struct coordinator {
   uint32_t meter;    /* number being asked for, 0 = none */
   uint64_t deadline; /* timer of what is waited for */
   char failure[256]; /* what a server reported */
+
+  struct metrics_http *metrics; /* NULL: not served */
+  struct {
+    struct controller_usage usage;
+    uint64_t jobs_done;
+  } before; /* of the runs that are over */
 };
 
 /* coordinator.c */
@@ -83,6 +90,11 @@ void member_granted(struct coordinator *c, struct member *member, const uint8_t 
 /* Grants what is missing; once all is granted, GO to all with the pool as it is now. */
 void members_connect(struct coordinator *c);
 void members_end(struct coordinator *c);
+
+/* coordinator_metrics.c */
+void coordinator_metrics(void *context, GString *text);
+/* The run's controller is about to go. */
+void coordinator_metrics_keep(struct coordinator *c);
 
 /* coordinator_meter.c */
 void meter_ask(struct coordinator *c, uint32_t number);

@@ -58,10 +58,12 @@ void hub_refuse(struct hub *hub, struct peer *peer, const char *why)
 {
   if (peer->state == PEER_OUT)
     return;
-  if (peer->state == PEER_JOINED)
+  if (peer->state == PEER_JOINED) {
+    hub->expelled++;
     control_log_peer(peer->id, why);
-  else
+  } else {
     refusals_log(&hub->refusals, peer->address, peer->user, why);
+  }
   leave_place(hub, peer, why);
   outbox_clear(peer->outbox);
   if (peer->gone)
@@ -108,8 +110,10 @@ static void settle(struct hub *hub, struct peer *peer)
       g_ptr_array_remove_fast(hub->dirty, peer);
     g_hash_table_remove(hub->peers, &peer->routing);
   }
-  if (why)
+  if (why) {
+    hub->lost++;
     hub->ops->lost(hub->context, id, why);
+  }
 }
 
 static gboolean has_last_frames(struct hub *hub, const struct peer *peer)

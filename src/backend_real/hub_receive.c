@@ -46,7 +46,7 @@ static void handle(struct hub *hub, struct peer *peer, const uint8_t *data, size
 {
   if (peer->state == PEER_OUT) {
     if (!peer->ignored)
-      refusals_log(&hub->refusals, peer->address, peer->user, "frames after it was out are ignored");
+      refusals_line(&hub->refusals, peer->address, peer->user, "frames after it was out are ignored");
     peer->ignored = TRUE;
     return;
   }

@@ -7,10 +7,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend_real/keys.h"
+#include "backend_real/control.h"
+#include "backend_real/metrics_http.h"
 #include "core/error.h"
 
 #define STOP_MS 5000 /* then SIGKILL */
@@ -22,8 +24,10 @@ struct child {
 };
 
 struct local {
-  char *folder, *cluster_file, *hub_file, *program, *log_level;
-  GArray *children; /* of struct child */
+  char *folder, *cluster_file, *hub_file, *program, *log, *log_format;
+  char *metrics_host;   /* "HOST:" or "" */
+  guint64 metrics_port; /* the next process's; 0: none are served */
+  GArray *children;     /* of struct child */
 };
 
 /* --- files
@@ -63,21 +67,67 @@ static gboolean write_cluster_file(struct local *l, const char *endpoint, GError
 /* --- processes
  * ------------------------------------------------------------------------------------------------------*/
 
-/* keep_fd: stays open in the child under the same number; -1 = none. */
-static gboolean spawn(struct local *l, enum actor_kind kind, uint32_t index, char **arguments, int keep_fd,
+/* fd: stays open in the child under the same number; -1 = none. */
+static void keep_open(int fd)
+{
+  if (fd >= 0)
+    fcntl(fd, F_SETFD, 0);
+}
+
+static void add(GPtrArray *arguments, const char *option, const char *value)
+{
+  g_ptr_array_add(arguments, g_strdup(option));
+  g_ptr_array_add(arguments, g_strdup(value));
+}
+
+static void add_number(GPtrArray *arguments, const char *option, int64_t number)
+{
+  g_ptr_array_add(arguments, g_strdup(option));
+  g_ptr_array_add(arguments, g_strdup_printf("%" G_GINT64_FORMAT, number));
+}
+
+/* Opened here, so that a port that is taken is an error of this command; the child serves it. */
+static gboolean next_metrics(struct local *l, int *fd, GError **error)
+{
+  *fd = -1;
+  if (l->metrics_port == 0)
+    return TRUE;
+  g_autofree char *address = g_strdup_printf("%s%" G_GUINT64_FORMAT, l->metrics_host, l->metrics_port);
+  *fd = metrics_listen(address, error);
+  l->metrics_port++;
+  return *fd >= 0;
+}
+
+/* Starts a role with its own options, and takes them. report_fd as keep_open has it. */
+static gboolean spawn(struct local *l, enum actor_kind kind, uint32_t index, GPtrArray *own, int report_fd,
                       GError **error)
 {
+  g_autoptr(GPtrArray) arguments = own;
+  int metrics_fd;
+  if (!next_metrics(l, &metrics_fd, error))
+    return FALSE;
+  g_ptr_array_insert(arguments, 0, g_strdup(l->program));
+  g_ptr_array_insert(arguments, 1, g_strdup(peer_name(ACTOR(kind, index))));
+  add_number(arguments, "--parent", getpid());
+  add(arguments, "--log", l->log);
+  if (l->log_format)
+    add(arguments, "--log-format", l->log_format);
+  if (metrics_fd >= 0)
+    add_number(arguments, "--metrics-fd", metrics_fd);
+  g_ptr_array_add(arguments, NULL);
   pid_t pid = fork();
+  if (pid == 0) {
+    keep_open(report_fd);
+    keep_open(metrics_fd);
+    signal(SIGINT, SIG_IGN); /* Ctrl-C is for the parent, which ends its children in order */
+    execv(l->program, (char **)arguments->pdata);
+    _exit(127);
+  }
+  if (metrics_fd >= 0)
+    close(metrics_fd);
   if (pid < 0) {
     g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "fork: %s", g_strerror(errno));
     return FALSE;
-  }
-  if (pid == 0) {
-    if (keep_fd >= 0)
-      fcntl(keep_fd, F_SETFD, 0);
-    signal(SIGINT, SIG_IGN); /* Ctrl-C is for the parent, which ends its children in order */
-    execv(l->program, arguments);
-    _exit(127);
   }
   struct child child = {kind, index, pid};
   g_array_append_val(l->children, child);
@@ -103,18 +153,9 @@ static gboolean start_controller(struct local *l, GError **error)
     g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "pipe: %s", g_strerror(errno));
     return FALSE;
   }
-  g_autofree char *fd = g_strdup_printf("%d", ends[1]), *parent = g_strdup_printf("%d", (int)getpid());
-  char *arguments[] = {l->program,
-                       (char *)"controller",
-                       (char *)"--cluster",
-                       l->hub_file,
-                       (char *)"--parent",
-                       parent,
-                       (char *)"--listening-fd",
-                       fd,
-                       (char *)"--log",
-                       l->log_level,
-                       NULL};
+  GPtrArray *arguments = g_ptr_array_new_with_free_func(g_free);
+  add(arguments, "--cluster", l->hub_file);
+  add_number(arguments, "--listening-fd", ends[1]);
   gboolean good = spawn(l, ACTOR_CONTROLLER, 0, arguments, ends[1], error);
   close(ends[1]);
   g_autofree char *endpoint = good ? read_endpoint(ends[0], error) : NULL;
@@ -140,35 +181,14 @@ gboolean local_ensure(struct local *l, enum actor_kind kind, uint32_t index, uin
 {
   if (find(l, kind, index))
     return TRUE;
-  g_autofree char *place = g_strdup_printf("%u", index), *gpu = g_strdup_printf("%u", first_gpu);
-  g_autofree char *parent = g_strdup_printf("%d", (int)getpid());
-  char *gpu_server[] = {l->program,
-                        (char *)"gpu-server",
-                        (char *)"--cluster",
-                        l->cluster_file,
-                        (char *)"--index",
-                        place,
-                        (char *)"--first-gpu",
-                        gpu,
-                        (char *)"--parent",
-                        parent,
-                        (char *)"--log",
-                        l->log_level,
-                        NULL};
-  char *memory_server[] = {l->program,
-                           (char *)"memory-server",
-                           (char *)"--cluster",
-                           l->cluster_file,
-                           (char *)"--index",
-                           place,
-                           (char *)"--address",
-                           (char *)"127.0.0.1",
-                           (char *)"--parent",
-                           parent,
-                           (char *)"--log",
-                           l->log_level,
-                           NULL};
-  return spawn(l, kind, index, kind == ACTOR_GPU_SERVER ? gpu_server : memory_server, -1, error);
+  GPtrArray *arguments = g_ptr_array_new_with_free_func(g_free);
+  add(arguments, "--cluster", l->cluster_file);
+  add_number(arguments, "--index", index);
+  if (kind == ACTOR_GPU_SERVER)
+    add_number(arguments, "--first-gpu", first_gpu);
+  else
+    add(arguments, "--address", "127.0.0.1");
+  return spawn(l, kind, index, arguments, -1, error);
 }
 
 gboolean local_has(struct local *l, enum actor_kind kind, uint32_t index)
@@ -185,12 +205,25 @@ gboolean local_signal(struct local *l, enum actor_kind kind, uint32_t index, int
 /* --- begin and end
  * --------------------------------------------------------------------------------------------------*/
 
-struct local *local_start(const char *log_level, GError **error)
+/* [HOST:]PORT, cut in two. */
+static gboolean read_metrics(struct local *l, const char *address, GError **error)
+{
+  const char *colon = strrchr(address, ':'), *port = colon ? colon + 1 : address;
+  l->metrics_host = g_strndup(address, (gsize)(port - address));
+  if (!g_ascii_string_to_unsigned(port, 10, 1, 65535, &l->metrics_port, NULL))
+    return input_error(error, NULL, 0,
+                       "--metrics: expected [HOST:]PORT with a port from 1 to 65535, found \"%s\"", address);
+  return TRUE;
+}
+
+struct local *local_start(const struct local_options *options, GError **error)
 {
   struct local *l = g_new0(struct local, 1);
   l->children = g_array_new(FALSE, FALSE, sizeof(struct child));
-  l->log_level = g_strdup(log_level);
-  l->program = g_file_read_link("/proc/self/exe", error);
+  l->log = g_strdup(options->log);
+  l->log_format = g_strdup(options->log_format);
+  gboolean good = !options->metrics || read_metrics(l, options->metrics, error);
+  l->program = good ? g_file_read_link("/proc/self/exe", error) : NULL;
   l->folder = l->program ? g_dir_make_tmp("distmind-XXXXXX", error) : NULL;
   if (l->folder && write_keys(l, error) && write_hub_file(l, error) && start_controller(l, error))
     return l;
@@ -254,7 +287,9 @@ void local_stop(struct local *l)
   g_free(l->cluster_file);
   g_free(l->hub_file);
   g_free(l->program);
-  g_free(l->log_level);
+  g_free(l->log);
+  g_free(l->log_format);
+  g_free(l->metrics_host);
   g_free(l);
 }
 

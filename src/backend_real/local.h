@@ -7,8 +7,14 @@
 
 struct local;
 
-/* Starts the controller's process. What all of them log, from the level on, goes to standard error. */
-struct local *local_start(const char *log_level, GError **error);
+/* What each of the processes is told. */
+struct local_options {
+  const char *log, *log_format; /* log.h; format may be NULL */
+  const char *metrics; /* [HOST:]PORT of the controller's; each other has the next port; NULL = none */
+};
+
+/* Starts the controller's process. What all of them log goes to standard error. */
+struct local *local_start(const struct local_options *options, GError **error);
 /* Ends all and waits for them. */
 void local_stop(struct local *local);
 const char *local_cluster_file(const struct local *local);

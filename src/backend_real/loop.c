@@ -46,7 +46,7 @@ struct watch {
   GSource source;
   gpointer tag; /* of its descriptor */
   gboolean (*ready)(void *context);
-  void (*readable)(void *context);
+  void (*call)(void *context);
   void *context;
 };
 
@@ -282,28 +282,39 @@ static gboolean watch_dispatch(GSource *source, GSourceFunc callback, gpointer d
 {
   (void)callback, (void)data;
   struct watch *watch = (struct watch *)source;
-  watch->readable(watch->context);
+  watch->call(watch->context);
   return G_SOURCE_CONTINUE;
 }
 
 static GSourceFuncs watch_funcs = {
     .prepare = watch_prepare, .check = watch_check, .dispatch = watch_dispatch};
 
-struct watch *loop_watch_edge(struct loop *loop, int fd, gboolean (*ready)(void *context),
-                              void (*readable)(void *context), void *context)
+static struct watch *watch_new(struct loop *loop, int fd, GIOCondition condition,
+                               gboolean (*ready)(void *context), void (*call)(void *context), void *context)
 {
   struct watch *watch = (struct watch *)g_source_new(&watch_funcs, sizeof(struct watch));
   watch->ready = ready;
-  watch->readable = readable;
+  watch->call = call;
   watch->context = context;
-  watch->tag = g_source_add_unix_fd(&watch->source, fd, G_IO_IN | G_IO_HUP | G_IO_ERR);
+  watch->tag = g_source_add_unix_fd(&watch->source, fd, condition | G_IO_HUP | G_IO_ERR);
   g_source_attach(&watch->source, loop->context);
   return watch;
 }
 
+struct watch *loop_watch_edge(struct loop *loop, int fd, gboolean (*ready)(void *context),
+                              void (*readable)(void *context), void *context)
+{
+  return watch_new(loop, fd, G_IO_IN, ready, readable, context);
+}
+
 struct watch *loop_watch(struct loop *loop, int fd, void (*readable)(void *context), void *context)
 {
-  return loop_watch_edge(loop, fd, NULL, readable, context);
+  return watch_new(loop, fd, G_IO_IN, NULL, readable, context);
+}
+
+struct watch *loop_watch_writable(struct loop *loop, int fd, void (*writable)(void *context), void *context)
+{
+  return watch_new(loop, fd, G_IO_OUT, NULL, writable, context);
 }
 
 /* What is pending for it in this round is not called any more: GLib passes over destroyed sources. */

@@ -29,6 +29,9 @@ struct watch *loop_watch(struct loop *loop, int fd, void (*readable)(void *conte
  * leave a rest for the next round. `readable` must bear that nothing is there. */
 struct watch *loop_watch_edge(struct loop *loop, int fd, gboolean (*ready)(void *context),
                               void (*readable)(void *context), void *context);
+/* Calls back when fd is writable (level triggered), or broken. */
+struct watch *loop_watch_writable(struct loop *loop, int fd, void (*writable)(void *context), void *context);
+/* NULL: nothing. */
 void loop_unwatch(struct watch *watch);
 
 /* One-shot; ids are never used twice. Timers due at one time come in the order in which they were set.

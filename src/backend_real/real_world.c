@@ -382,3 +382,10 @@ void real_world_usage(const struct real_world *rw, struct real_usage *usage)
   *usage = rw->usage;
   usage->net_bytes = rw->reader ? rw->transport->reader_bytes(rw->reader) : 0;
 }
+
+void real_world_reader_state(const struct real_world *rw, struct transport_state *state)
+{
+  *state = (struct transport_state){0};
+  if (rw->reader && rw->transport->reader_state)
+    rw->transport->reader_state(rw->reader, state);
+}

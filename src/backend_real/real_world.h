@@ -63,6 +63,8 @@ struct real_usage {
   double gpu_inference_ns, gpu_training_ns; /* time computing, by the device's clock */
   uint64_t net_bytes, pcie_bytes;
 };
+/* Of the data connections that it reads over; none before real_world_open_reader. */
+void real_world_reader_state(const struct real_world *rw, struct transport_state *state);
 void real_world_usage(const struct real_world *rw, struct real_usage *usage);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <glib-unix.h>
 #include <string.h>
+#include "backend_real/log.h"
 #include "core/error.h"
 #include "harness/command.h"
 
@@ -56,6 +57,7 @@ static void send_record(void *context, const struct record *record)
 
 static void run_close(struct server *s)
 {
+  server_metrics_keep(s);
   if (s->rw)
     real_world_close(s->rw);
   if (s->actor)
@@ -81,6 +83,7 @@ static void run_close(struct server *s)
   s->going = FALSE;
   s->left = 0;
   s->broken = s->given_up = 0;
+  log_run(0);
 }
 
 static gboolean has_place(const struct server *s, GError **error)
@@ -142,6 +145,7 @@ static void prepare(struct server *s, const uint8_t *data, size_t size)
   if (!run_spec_unpack(data, size, &spec))
     return;
   s->spec = spec;
+  log_run(spec.run);
   g_message("run %u: %s under %s", spec.run, spec.experiment, spec.system);
   if (run_open(s, &error)) {
     limits_set(s);
@@ -300,9 +304,12 @@ gboolean server_run(const struct server_options *options, GError **error)
   link_open(&s, options->link.connect_timeout_ns, error);
   gboolean good = s.link != NULL;
   if (good) {
+    if (options->metrics >= 0)
+      s.metrics = metrics_http_new(s.loop, options->metrics, server_metrics, &s);
     loop_run(s.loop);
     run_close(&s);
   }
+  metrics_http_free(s.metrics);
   link_free(s.link);
   loop_free(s.loop);
   g_array_unref(s.held);

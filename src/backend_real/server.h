@@ -7,8 +7,10 @@
 #define DM_SERVER_H
 
 #include "backend_real/control.h"
+#include "backend_real/metrics_http.h"
 #include "backend_real/real_world.h"
 #include "backend_real/run_spec.h"
+#include "backend_real/server_metrics.h"
 
 struct server_options {
   enum actor_kind kind; /* ACTOR_GPU_SERVER or ACTOR_MEMORY_SERVER */
@@ -16,6 +18,7 @@ struct server_options {
   struct link_config link;
   char *data_address; /* HOST or HOST:PORT where its shelf listens */
   uint32_t first_gpu; /* ordinal of its first GPU on this machine */
+  int metrics;        /* socket to serve them on, which it takes; -1 = none */
 };
 
 struct server {
@@ -23,8 +26,10 @@ struct server {
   struct link *link;
   const struct server_options *options;
   const struct server_kind *kind;
-  uint32_t epoch; /* of the link */
-  GError *error;  /* why it ends, NULL: it was asked to */
+  struct metrics_http *metrics; /* NULL: not served */
+  struct server_totals before;  /* of the runs that are over */
+  uint32_t epoch;               /* of the link */
+  GError *error;                /* why it ends, NULL: it was asked to */
 
   /* Of the run; spec.run 0: none. */
   struct run_spec spec;

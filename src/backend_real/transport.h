@@ -33,6 +33,12 @@ struct transport_options {
                            refuses. */
 };
 
+/* What an onlooker may see of either end. */
+struct transport_state {
+  uint32_t connections; /* open, of peers that showed a good ticket; of a reader: open or being opened */
+  uint64_t refused;     /* connections closed for want of a good ticket */
+};
+
 struct shelf_config {
   struct memory memory;
   const char *address; /* to listen on, "HOST:PORT", port 0 = any */
@@ -64,6 +70,8 @@ struct transport_ops {
   void (*shelf_admit)(struct shelf *shelf, actor_id reader, const struct ticket_secret *secret);
   void (*shelf_expel)(struct shelf *shelf, actor_id reader);
   uint64_t (*shelf_bytes)(const struct shelf *shelf); /* sent so far */
+  /* NULL: there is nothing of the kind to count. */
+  void (*shelf_state)(struct shelf *shelf, struct transport_state *state);
 
   struct reader *(*reader_new)(const struct reader_config *config, GError **error);
   void (*reader_free)(struct reader *reader); /* ends all reads first */
@@ -76,7 +84,8 @@ struct transport_ops {
    * call. At most READ_BYTES_MAX. */
   void (*reader_read)(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint64_t to,
                       uint32_t bytes, uint64_t tag);
-  uint64_t (*reader_bytes)(const struct reader *reader); /* received so far */
+  uint64_t (*reader_bytes)(const struct reader *reader);                      /* received so far */
+  void (*reader_state)(struct reader *reader, struct transport_state *state); /* NULL as above */
 };
 
 #define READ_BYTES_MAX (1U << 20)

@@ -21,10 +21,12 @@ const struct transport_ops transport_tcp = {
     .shelf_admit = tcp_shelf_admit,
     .shelf_expel = tcp_shelf_expel,
     .shelf_bytes = tcp_shelf_bytes,
+    .shelf_state = tcp_shelf_state,
     .reader_new = tcp_reader_new,
     .reader_free = tcp_reader_free,
     .reader_peer = tcp_reader_peer,
     .reader_drop = tcp_reader_drop,
     .reader_read = tcp_reader_read,
     .reader_bytes = tcp_reader_bytes,
+    .reader_state = tcp_reader_state,
 };

@@ -18,6 +18,7 @@ void tcp_shelf_serve(struct shelf *shelf, uint32_t model, uint64_t offset, uint6
 void tcp_shelf_admit(struct shelf *shelf, actor_id reader, const struct ticket_secret *secret);
 void tcp_shelf_expel(struct shelf *shelf, actor_id reader);
 uint64_t tcp_shelf_bytes(const struct shelf *shelf);
+void tcp_shelf_state(struct shelf *shelf, struct transport_state *state);
 
 struct reader *tcp_reader_new(const struct reader_config *config, GError **error);
 void tcp_reader_free(struct reader *reader);
@@ -27,5 +28,6 @@ void tcp_reader_drop(struct reader *reader, uint32_t server);
 void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint64_t to,
                      uint32_t bytes, uint64_t tag);
 uint64_t tcp_reader_bytes(const struct reader *reader);
+void tcp_reader_state(struct reader *reader, struct transport_state *state);
 
 #endif

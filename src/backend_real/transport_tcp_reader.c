@@ -346,3 +346,12 @@ uint64_t tcp_reader_bytes(const struct reader *reader)
 {
   return __atomic_load_n(&reader->bytes, __ATOMIC_RELAXED);
 }
+
+void tcp_reader_state(struct reader *reader, struct transport_state *state)
+{
+  *state = (struct transport_state){.connections = 0};
+  g_mutex_lock(&reader->lock);
+  for (const struct line *line = reader->first; line; line = line->next)
+    state->connections += line->peer != NULL;
+  g_mutex_unlock(&reader->lock);
+}

@@ -79,6 +79,7 @@ const char *shelf_check_ticket(struct shelf *shelf, struct connection *c, const 
 {
   g_mutex_lock(&shelf->door);
   const char *why = check_ticket(shelf, c, ticket);
+  shelf->refused += why != NULL;
   g_mutex_unlock(&shelf->door);
   if (!why)
     wire_rights_add(&c->rights, ticket->model);
@@ -99,6 +100,7 @@ static gint64 expire_strangers(struct shelf *shelf, gint64 now)
     if (c->deadline_ns <= now || kept > STRANGERS_MAX) {
       log_close(c, c->deadline_ns <= now ? "showed no ticket in time" : "is one too many without a ticket");
       doom(c);
+      shelf->refused++;
       kept--;
     } else if (!next) {
       next = c->deadline_ns;
@@ -307,4 +309,13 @@ void tcp_shelf_expel(struct shelf *shelf, actor_id reader)
 uint64_t tcp_shelf_bytes(const struct shelf *shelf)
 {
   return __atomic_load_n(&shelf->bytes, __ATOMIC_RELAXED);
+}
+
+void tcp_shelf_state(struct shelf *shelf, struct transport_state *state)
+{
+  g_mutex_lock(&shelf->door);
+  *state = (struct transport_state){.refused = shelf->refused};
+  for (const struct connection *c = shelf->first; c; c = c->next)
+    state->connections += c->visitor != NULL;
+  g_mutex_unlock(&shelf->door);
 }

@@ -70,6 +70,7 @@ struct shelf {
   GHashTable *visitors; /* actor_id -> struct visitor; looked up, never walked */
   struct connection *first, *last;
   uint32_t strangers; /* connections without a visitor */
+  uint64_t refused;   /* connections closed for want of a good ticket */
 
   struct pollee listener; /* of poller[0] */
   struct poller **poller;

@@ -10,7 +10,7 @@
 #include "core/config.h"
 #include "core/world.h"
 
-enum member_state { MEMBER_ABSENT, MEMBER_UP, MEMBER_LEAVING, MEMBER_LOST };
+enum member_state { MEMBER_ABSENT, MEMBER_UP, MEMBER_LEAVING, MEMBER_LOST, MEMBER_STATES };
 
 struct cluster_view;
 

@@ -6,6 +6,7 @@
 #define DM_CONTROLLER_H
 
 #include "core/config.h"
+#include "core/outcome.h"
 #include "core/world.h"
 
 struct controller;
@@ -22,5 +23,25 @@ uint64_t controller_jobs_done(const struct controller *controller);
 uint64_t controller_jobs_seen(const struct controller *controller);
 /* … and are not finished. */
 uint64_t controller_jobs_left(const struct controller *controller);
+
+/* Upper bounds of the classes of request times; one class more is open. */
+#define LATENCY_BOUNDS 14
+extern const int64_t latency_bound_ns[LATENCY_BOUNDS];
+
+/* What it counted so far. */
+struct controller_usage {
+  uint64_t admitted;                    /* requests that came, those that were rejected then included */
+  uint64_t outcomes[OUTCOME_COUNT];     /* those answered, by outcome: their sum is at most admitted */
+  uint64_t found[FOUND_COUNT];          /* completed ones, by how they found their model */
+  uint64_t latency[LATENCY_BOUNDS + 1]; /* completed ones, by time from admission to answer */
+  double latency_ns;                    /* sum of those times */
+  uint64_t retries;                     /* requests sent again after a failure */
+  uint64_t heartbeats_missed;           /* looks at a member that had been silent for two heartbeats */
+  uint64_t members_lost;                /* servers given up as silent or broken off */
+};
+void controller_usage(const struct controller *controller, struct controller_usage *usage);
+/* Servers of a pool by enum member_state (cluster_view.h): count[MEMBER_STATES]. pool: ACTOR_GPU_SERVER or
+ * ACTOR_MEMORY_SERVER. */
+void controller_members(const struct controller *controller, enum actor_kind pool, uint32_t *count);
 
 #endif

@@ -72,6 +72,7 @@ struct controller {
   uint32_t first_job, jobs_left;
   uint64_t jobs_seen, jobs_done;
   struct trainee *trainee; /* [gpus] */
+  struct controller_usage usage;
 };
 
 enum controller_timer { TIMER_PROXY, TIMER_LATE, TIMER_HEARTBEAT, TIMER_TRAIN };
@@ -119,6 +120,10 @@ void controller_gpu_idle(struct controller *c, uint32_t gpu);
 void controller_train_timer(struct controller *c, uint32_t gpu);
 void controller_stop_training(struct controller *c, uint32_t gpu);
 void controller_training_lost(struct controller *c, uint32_t gpu);
+
+/* controller_usage.c: an answer goes out now */
+void controller_count_answer(struct controller *c, const struct request_slot *r, enum outcome outcome,
+                             enum found found);
 
 void controller_record(struct controller *c, struct record record);
 

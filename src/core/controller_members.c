@@ -215,6 +215,7 @@ void controller_heard(struct controller *c, actor_id from, uint32_t epoch)
 
 static void gpu_server_lost(struct controller *c, uint32_t server)
 {
+  c->usage.members_lost++;
   record_member(c, ACTOR(ACTOR_GPU_SERVER, server), REASON_LOST);
   cluster_view_down(c->view, server, MEMBER_LOST);
   lose_training(c, server);
@@ -225,6 +226,7 @@ static void gpu_server_lost(struct controller *c, uint32_t server)
 
 static void memory_server_lost(struct controller *c, uint32_t index)
 {
+  c->usage.members_lost++;
   record_member(c, ACTOR(ACTOR_MEMORY_SERVER, index), REASON_LOST);
   c->memory[index].state = MEMBER_LOST;
   c->alive_members &= ~(1ULL << index);
@@ -245,15 +247,21 @@ void controller_lost(struct controller *c, actor_id peer)
     memory_server_lost(c, index);
 }
 
+static void check_heartbeat(struct controller *c, actor_id member, enum member_state state,
+                            int64_t last_heard)
+{
+  int64_t silent = world_now(c->world) - last_heard;
+  c->usage.heartbeats_missed += is_member(state) && silent >= 2 * c->config->heartbeat_ns;
+  if (silent > c->config->heartbeat_ns * c->config->heartbeat_misses)
+    controller_lost(c, member);
+}
+
 void controller_check_heartbeats(struct controller *c)
 {
-  int64_t now = world_now(c->world), silence = c->config->heartbeat_ns * c->config->heartbeat_misses;
   for (uint32_t s = 0; s < c->config->servers; s++)
-    if (now - c->view->server[s].last_heard > silence)
-      controller_lost(c, ACTOR(ACTOR_GPU_SERVER, s));
+    check_heartbeat(c, ACTOR(ACTOR_GPU_SERVER, s), c->view->server[s].state, c->view->server[s].last_heard);
   for (uint32_t i = 0; i < c->config->memory_servers; i++)
-    if (now - c->memory[i].last_heard > silence)
-      controller_lost(c, ACTOR(ACTOR_MEMORY_SERVER, i));
+    check_heartbeat(c, ACTOR(ACTOR_MEMORY_SERVER, i), c->memory[i].state, c->memory[i].last_heard);
   c->world->ops->timer(c->world, c->config->heartbeat_ns, TIMER_TAG(TIMER_HEARTBEAT, 0));
 }
 

@@ -14,6 +14,7 @@ static void answer(struct controller *c, uint32_t tag, enum outcome outcome, enu
 {
   const struct request_slot *r = &c->slot[tag];
   gboolean sent = r->gpu != NO_INDEX;
+  controller_count_answer(c, r, outcome, found);
   struct message m = {.type = MESSAGE_ANSWER,
                       .answer = {.id = r->id,
                                  .outcome = outcome,
@@ -113,6 +114,7 @@ void controller_request(struct controller *c, const struct message_request *m)
 {
   if (m->model >= catalog_models(c->config->catalog))
     return; /* no model of this run */
+  c->usage.admitted++;
   uint32_t tag = controller_slot_take(c);
   struct request_slot *r = &c->slot[tag];
   *r = (struct request_slot){.id = m->id,
@@ -199,6 +201,7 @@ void controller_done(struct controller *c, uint32_t server, const struct message
     controller_slot_give(c, m->tag);
   } else if (m->outcome == OUTCOME_LOST && r->attempt + 1 < ATTEMPTS_MAX) {
     r->attempt++;
+    c->usage.retries++;
     place(c, m->tag);
   } else {
     answer(c, m->tag, (enum outcome)m->outcome, (enum found)m->found, m->waited_ns, m->executed_ns);
@@ -276,6 +279,7 @@ void controller_retry_server(struct controller *c, uint32_t server)
     } else if (++r->attempt >= ATTEMPTS_MAX) {
       answer_failed(c, tag, OUTCOME_LOST);
     } else {
+      c->usage.retries++;
       place(c, tag);
     }
   }

@@ -38,15 +38,22 @@ static void record_eviction(struct gpu_server *s, uint32_t gpu, const struct tie
                                    .c = (int64_t)CLAMP(value, -VALUE_MOST, VALUE_MOST)});
 }
 
+static void count_eviction(struct gpu_server *s, enum record_reason reason)
+{
+  s->usage.evictions++;
+  s->usage.evicted[reason]++;
+}
+
 static void gpu_evicted(void *context, const struct tier_entry *victim, double value)
 {
   struct gpu *gpu = context;
   struct gpu_server *s = gpu->server;
   gboolean limit = config_models_max(s->config, s->hw) > 0 &&
                    tier_count(gpu->memory) + 1 >= config_models_max(s->config, s->hw);
-  s->usage.evictions++;
+  enum record_reason reason = limit ? REASON_LIMIT : REASON_SPACE;
+  count_eviction(s, reason);
   if (world_records(s->world))
-    record_eviction(s, gpu->index, victim, value, limit ? REASON_LIMIT : REASON_SPACE, gpu->evict_request);
+    record_eviction(s, gpu->index, victim, value, reason, gpu->evict_request);
   if (s->config->system->loader == &loader_stop_and_go)
     stop_and_go_evicted(s, gpu, victim->model);
   server_tell_state(s, gpu->index, victim->model, TIER_ABSENT);
@@ -55,10 +62,10 @@ static void gpu_evicted(void *context, const struct tier_entry *victim, double v
 static void host_evicted(void *context, const struct tier_entry *victim, double value)
 {
   struct gpu_server *s = context;
-  s->usage.evictions++;
+  enum record_reason reason = s->cache_request == UINT64_MAX ? REASON_SHRUNK : REASON_CACHE_SPACE;
+  count_eviction(s, reason);
   if (world_records(s->world))
-    record_eviction(s, NO_INDEX, victim, value,
-                    s->cache_request == UINT64_MAX ? REASON_SHRUNK : REASON_CACHE_SPACE, s->cache_request);
+    record_eviction(s, NO_INDEX, victim, value, reason, s->cache_request);
   server_tell_state(s, NO_INDEX, victim->model, TIER_ABSENT);
 }
 

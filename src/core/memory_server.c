@@ -165,6 +165,11 @@ const struct actor_ops memory_server_actor = {
     .peer_lost = memory_server_peer_lost,
 };
 
+uint64_t memory_server_held(const struct memory_server *s)
+{
+  return shard_store_held(s->store);
+}
+
 uint64_t memory_server_peak(const struct memory_server *s)
 {
   return s->peak;

@@ -18,5 +18,7 @@ extern const struct actor_ops memory_server_actor;
 uint64_t memory_server_bytes(const struct config *config, uint32_t index);
 /* The most bytes of shards that it ever held. */
 uint64_t memory_server_peak(const struct memory_server *server);
+/* Those that it holds now. */
+uint64_t memory_server_held(const struct memory_server *server);
 
 #endif
