@@ -135,6 +135,14 @@ static gboolean real_run(const struct setup *setup, const struct run_info *info,
   return client_run(real.client, &real.options, setup, info, outputs, figures, notices, error);
 }
 
+/* The client, the controller, and a process a server; what runs on other machines wants no core of this one.
+ */
+static uint32_t processes(const struct setup *setup)
+{
+  const struct config *config = &setup->config;
+  return real.local_wanted ? 2 + config->servers_at_start + config->memory_servers_at_start : 1;
+}
+
 static void real_close(void)
 {
   client_free(real.client);
@@ -152,6 +160,7 @@ static const struct backend backend = {.name = "real",
                                        .options = options,
                                        .capabilities = REAL_CAPABILITIES,
                                        .needs_heartbeats = always,
+                                       .processes = processes,
                                        .open = real_open,
                                        .run = real_run,
                                        .close = real_close};

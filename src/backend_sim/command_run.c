@@ -12,7 +12,7 @@ static gboolean can_fall_silent(const struct experiment *e)
   return FALSE;
 }
 
-static const struct backend sim = {
+const struct backend sim_backend = {
     .name = "sim",
     .capabilities = WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY,
     .needs_heartbeats = can_fall_silent,
@@ -21,7 +21,7 @@ static const struct backend sim = {
 
 static gboolean run_command(int argc, char **argv, GError **error)
 {
-  return backend_run_command(&sim, argc, argv, error);
+  return backend_run_command(&sim_backend, argc, argv, error);
 }
 
 static const char help[] =

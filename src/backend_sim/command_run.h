@@ -2,8 +2,9 @@
 #ifndef DM_COMMAND_RUN_H
 #define DM_COMMAND_RUN_H
 
-#include "harness/command.h"
+#include "harness/backend.h"
 
-extern const struct command command_run;
+extern const struct backend sim_backend;
+extern const struct command command_run, command_validate;
 
 #endif

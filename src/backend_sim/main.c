@@ -4,6 +4,6 @@
 
 int main(int argc, char **argv)
 {
-  static const struct command *const own[] = {&command_run, NULL};
+  static const struct command *const own[] = {&command_run, &command_validate, NULL};
   return command_main(argc, argv, own);
 }

@@ -8,6 +8,7 @@
 #include "harness/model_map.h"
 #include "harness/overlay.h"
 #include "harness/random.h"
+#include "harness/replay.h"
 #include "harness/trace_format.h"
 
 /* Copies of a trace; each holds 1.3 KB. */
@@ -26,6 +27,7 @@ struct arrivals {
   int64_t span_ns; /* of the trace, in its own time */
   double load;     /* that the copies bring, part of ideal's capacity */
   uint64_t tokens_ignored;
+  uint64_t replayed; /* of setup->replay, so far */
 };
 
 /* --- traces
@@ -178,7 +180,7 @@ struct arrivals *arrivals_new(const struct setup *setup, GError **error)
   a->setup = setup;
   a->map = model_map_new(setup);
   a->rng = random_stream(setup->experiment->seed, "arrivals");
-  if (setup->experiment->workload == WORKLOAD_TRACE && !trace_init(a, error)) {
+  if (setup->experiment->workload == WORKLOAD_TRACE && !setup->replay && !trace_init(a, error)) {
     arrivals_free(a);
     return NULL;
   }
@@ -198,7 +200,14 @@ void arrivals_free(struct arrivals *a)
 
 int arrivals_next(struct arrivals *a, struct arrival *next, GError **error)
 {
+  const struct replay *replay = a->setup->replay;
   int64_t end = a->setup->experiment->duration_ns;
+  if (replay && a->replayed == replay->count)
+    return 0;
+  if (replay) {
+    *next = replay->arrival[a->replayed++];
+    return 1;
+  }
   if (a->setup->experiment->workload == WORKLOAD_TRACE) {
     int more = trace_arrival(a, next, error);
     return more > 0 && end > 0 && next->at_ns > end ? 0 : more;
@@ -210,6 +219,8 @@ int arrivals_next(struct arrivals *a, struct arrival *next, GError **error)
 int64_t arrivals_span_ns(const struct arrivals *a)
 {
   const struct experiment *e = a->setup->experiment;
+  if (a->setup->replay)
+    return a->setup->replay->span_ns;
   if (e->workload != WORKLOAD_TRACE)
     return e->duration_ns;
   int64_t span = a->span_ns < 0 ? -1 : ns_round((double)a->span_ns / e->speedup);

@@ -23,6 +23,8 @@ struct backend {
   const char *name;            /* "sim", "real": in JSON and database */
   const GOptionEntry *options; /* of `run`, beside those that both programs have; NULL: none */
   uint32_t capabilities;       /* of its world */
+  /* Processes that a run has on this machine; NULL: this one alone. */
+  uint32_t (*processes)(const struct setup *setup);
   /* Somebody may fall silent in this experiment: heartbeats are needed. */
   gboolean (*needs_heartbeats)(const struct experiment *experiment);
   /* Before the first system runs, with everything set up; NULL: nothing to do. sets as given to

@@ -98,11 +98,14 @@ static gboolean session_run(struct session *s, guint index, GError **error)
   const struct setup *setup = s->setups->pdata[index];
   const struct experiment *e = setup->experiment;
   struct report_run *run = &s->runs[index];
+  g_autofree char *file = g_canonicalize_filename(e->path, NULL);
   run->info = (struct run_info){.experiment = e->name,
                                 .system = e->system,
                                 .backend = s->backend->name,
                                 .text = e->text,
                                 .overrides = e->overrides,
+                                .path = file,
+                                .processes = s->backend->processes ? s->backend->processes(setup) : 1,
                                 .seed = e->seed,
                                 .constants = setup->constants,
                                 .notices = setup->notices,
@@ -115,6 +118,7 @@ static gboolean session_run(struct session *s, guint index, GError **error)
     return FALSE;
   g_ptr_array_add(s->notices, notices);
   run->info.notices = notices;
+  run->info.path = NULL;
   if (store)
     store_notices(store, notices);
   return !store || store_end_run(store, &run->figures, interrupted != 0, error);

@@ -111,24 +111,29 @@ static void write_preamble(struct plot *plot, const struct output_format *format
                                   "textcolor rgb '#555555'\n");
 }
 
+gboolean plot_begin(struct plot *plot, const char *path, const char *output, GError **error)
+{
+  const struct output_format *format = find_format(path, error);
+  if (!format)
+    return FALSE;
+  if (plot->runs->len == 0)
+    return input_error(error, store_path(plot->reader), 0, "holds no run");
+  write_preamble(plot, format, output);
+  return TRUE;
+}
+
 char *plot_script(struct store_reader *reader, const char *kind, const char *path, const char *output,
                   GError **error)
 {
   const struct plot_kind *chosen = find_kind(kind, error);
-  const struct output_format *format = chosen ? find_format(path, error) : NULL;
-  if (!format)
+  if (!chosen || !find_format(path, error))
     return NULL;
   g_autoptr(GPtrArray) runs = store_runs(reader, error);
   if (!runs)
     return NULL;
-  if (runs->len == 0) {
-    input_error(error, store_path(reader), 0, "holds no run");
-    return NULL;
-  }
   g_autoptr(GString) script = g_string_new(NULL);
   struct plot plot = {.reader = reader, .runs = runs, .script = script};
-  write_preamble(&plot, format, output);
-  return chosen->write(&plot, error) ? g_strdup(script->str) : NULL;
+  return plot_begin(&plot, path, output, error) && chosen->write(&plot, error) ? g_strdup(script->str) : NULL;
 }
 
 /* gnuplot reports a file that it cannot write on its error stream only, with success: so the folder is tried
@@ -151,14 +156,19 @@ static gboolean keep_output(const char *output, const char *path, GError **error
   return FALSE;
 }
 
-gboolean plot_write(struct store_reader *reader, const char *kind, const char *path, GError **error)
+gboolean plot_finish(const char *script, const char *output, const char *path, GError **error)
 {
-  g_autofree char *output = g_strconcat(path, ".partial", NULL);
-  g_autofree char *script = plot_script(reader, kind, path, output, error);
-  if (!script || !try_output(output, error))
+  if (!try_output(output, error))
     return FALSE;
   if (gnuplot_run(script, error) && keep_output(output, path, error))
     return TRUE;
   g_unlink(output);
   return FALSE;
+}
+
+gboolean plot_write(struct store_reader *reader, const char *kind, const char *path, GError **error)
+{
+  g_autofree char *output = g_strconcat(path, ".partial", NULL);
+  g_autofree char *script = plot_script(reader, kind, path, output, error);
+  return script && plot_finish(script, output, path, error);
 }

@@ -30,11 +30,11 @@ static struct histogram *read_latencies(struct plot *plot, const struct stored_r
   return row == 0 ? g_steal_pointer(&histogram) : NULL;
 }
 
-/* One block of lines "ms share". Widens *least and *most (ns) to its span. */
-static void write_points(struct plot *plot, guint index, const struct histogram *histogram, int64_t *least,
-                         int64_t *most)
+/* One block of lines "ms share". Widens the span to its own. */
+static void write_points(struct plot *plot, const char *block, const struct histogram *histogram,
+                         struct latency_lines *lines)
 {
-  g_string_append_printf(plot->script, "$run%u << END\n", index);
+  g_string_append_printf(plot->script, "$%s << END\n", block);
   for (guint i = 0; i <= POINTS; i++) {
     double share = (double)i / POINTS;
     int64_t ns = MAX(histogram_quantile(histogram, share), 1);
@@ -42,16 +42,15 @@ static void write_points(struct plot *plot, guint index, const struct histogram 
     g_string_append_c(plot->script, ' ');
     plot_number(plot->script, share);
     g_string_append_c(plot->script, '\n');
-    *least = min_i64(*least, ns);
-    *most = max_i64(*most, ns);
+    lines->least = lines->most ? min_i64(lines->least, ns) : ns;
+    lines->most = max_i64(lines->most, ns);
   }
   g_string_append(plot->script, "END\n");
 }
 
-gboolean plot_latency_cdf(struct plot *plot, GError **error)
+gboolean plot_latency_add(struct plot *plot, const char *kind, const char *dash, struct latency_lines *lines,
+                          GError **error)
 {
-  int64_t least = INT64_MAX, most = 0;
-  g_autoptr(GString) lines = g_string_new(NULL);
   for (guint i = 0; i < plot->runs->len; i++) {
     const struct stored_run *run = plot_run(plot, i);
     g_autoptr(Histogram) histogram = read_latencies(plot, run, error);
@@ -59,21 +58,36 @@ gboolean plot_latency_cdf(struct plot *plot, GError **error)
       return FALSE;
     if (histogram_count(histogram) == 0)
       continue;
-    write_points(plot, i, histogram, &least, &most);
-    g_autofree char *style = plot_style(run->system, i, NULL);
-    g_autofree char *title = gnuplot_quote(run->system);
-    g_string_append_printf(lines, "%s$run%u using 1:2 with lines %s title %s", lines->len ? ", " : "plot ", i,
-                           style, title);
+    g_autofree char *block = g_strdup_printf("%s%u", *kind ? kind : "run", i);
+    g_autofree char *name = *kind ? g_strdup_printf("%s, %s", run->system, kind) : g_strdup(run->system);
+    g_autofree char *style = plot_style(run->system, i, dash);
+    g_autofree char *title = gnuplot_quote(name);
+    write_points(plot, block, histogram, lines);
+    g_string_append_printf(lines->text, "%s$%s using 1:2 with lines %s title %s",
+                           lines->text->len ? ", " : "plot ", block, style, title);
   }
-  if (!lines->len)
-    return input_error(error, store_path(plot->reader), 0,
-                       "holds no completed request: run again with --set output.requests=all (or sample:N)");
-  if (most / LOG_RATIO > least)
+  return lines->text->len > 0 ||
+         input_error(error, store_path(plot->reader), 0,
+                     "holds no completed request: run again with --set output.requests=all (or sample:N)");
+}
+
+void plot_latency_end(struct plot *plot, const struct latency_lines *lines)
+{
+  if (lines->most / LOG_RATIO > lines->least)
     g_string_append(plot->script, "set logscale x\nset grid mxtics lc rgb '#dddddd', lc rgb '#eeeeee'\n");
   g_string_append_printf(
       plot->script,
       "set xlabel 'latency (ms)'\nset ylabel 'share of completed requests'\nset format x '%%g'\n"
       "set yrange [0:1]\n%s\n",
-      lines->str);
+      lines->text->str);
+}
+
+gboolean plot_latency_cdf(struct plot *plot, GError **error)
+{
+  g_autoptr(GString) text = g_string_new(NULL);
+  struct latency_lines lines = {.text = text};
+  if (!plot_latency_add(plot, "", NULL, &lines, error))
+    return FALSE;
+  plot_latency_end(plot, &lines);
   return TRUE;
 }

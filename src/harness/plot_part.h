@@ -16,6 +16,23 @@ const struct stored_run *plot_run(const struct plot *plot, guint index);
 char *plot_style(const char *system, guint index, const char *dash);
 void plot_number(GString *script, double value);
 
+/* Begins the script of a figure that goes to the file `output`: format of path's extension, title, common
+ * looks. FALSE + DM_ERROR_INPUT: unknown extension, or no run. */
+gboolean plot_begin(struct plot *plot, const char *path, const char *output, GError **error);
+/* Runs the script of a figure for `output` and makes it path's file. */
+gboolean plot_finish(const char *script, const char *output, const char *path, GError **error);
+
+/* Lines of latency distributions: the plot command so far, and the span of latencies in ns. */
+struct latency_lines {
+  GString *text;
+  int64_t least, most;
+};
+/* Appends a line for each run of the plot. kind: after the system's name, "" for none; dash as for
+ * plot_style. */
+gboolean plot_latency_add(struct plot *plot, const char *kind, const char *dash, struct latency_lines *lines,
+                          GError **error);
+void plot_latency_end(struct plot *plot, const struct latency_lines *lines);
+
 gboolean plot_latency_cdf(struct plot *plot, GError **error);
 gboolean plot_throughput(struct plot *plot, GError **error);
 gboolean plot_utilisation(struct plot *plot, GError **error);

@@ -53,6 +53,8 @@ struct figures {
 struct run_info {
   const char *experiment, *system, *backend; /* backend: "sim" or "real" */
   const char *text, *overrides;              /* experiment file as read; --set lines */
+  const char *path;                          /* of that file, absolute: what it names lies near it */
+  uint32_t processes;                        /* of the run on this machine, all of which want a core */
   uint64_t seed;
   const char *constants; /* "key=value, key=value": constants of the system's hardware that act on it; printed
                             under the table; "" for none */

@@ -6,6 +6,8 @@
 #include "core/config.h"
 #include "harness/experiment.h"
 
+struct replay;
+
 struct setup {
   const struct experiment *experiment;
   struct catalog *catalog;
@@ -15,6 +17,9 @@ struct setup {
   struct config config;
   char *constants; /* "key=value, …" of the hardware constants that act on the system */
   char *notices;   /* lines for the user */
+  /* Arrivals instead of those that the experiment describes; NULL: its own. The caller's; set after
+   * setup_new. */
+  const struct replay *replay;
 };
 
 /* capabilities: of the world it will run in; a system that needs another is refused by name. keep_heartbeats:

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "harness/command.h"
 #include "harness/figures.h"
+#include "harness/machine.h"
 #include "harness/store_rows.h"
 #include "harness/store_schema.h"
 #include <errno.h>
@@ -242,8 +243,9 @@ static gboolean insert_run(struct store *store, const struct run_info *info, GEr
   g_autoptr(sqlite3_stmt) statement = NULL;
   const char *sql =
       "INSERT INTO run(id, experiment, system, backend, seed, version, host, started, interrupted, "
-      "warmup_ns, constants, notices, overrides, experiment_text) VALUES(:id, :experiment, :system, "
-      ":backend, :seed, :version, :host, :started, 0, :warmup, :constants, :notices, :overrides, :text)";
+      "warmup_ns, constants, notices, overrides, experiment_text, experiment_path, cores, processes) "
+      "VALUES(:id, :experiment, :system, :backend, :seed, :version, :host, :started, 0, :warmup, :constants, "
+      ":notices, :overrides, :text, :path, :cores, :processes)";
   if (sqlite3_prepare_v2(store->db, sql, -1, &statement, NULL) != SQLITE_OK)
     return store_sqlite_failed(store->db, error);
   g_autofree char *started = now_text();
@@ -264,6 +266,9 @@ static gboolean insert_run(struct store *store, const struct run_info *info, GEr
   bind_text(statement, ":notices", info->notices);
   bind_text(statement, ":overrides", info->overrides);
   bind_text(statement, ":text", info->text);
+  bind_text(statement, ":path", info->path);
+  sqlite3_bind_int64(statement, sqlite3_bind_parameter_index(statement, ":cores"), machine_cores());
+  sqlite3_bind_int64(statement, sqlite3_bind_parameter_index(statement, ":processes"), info->processes);
   return finish_statement(store, statement, error);
 }
 

@@ -86,7 +86,8 @@ static void append_run_table(GString *sql)
   g_string_append(
       sql, "CREATE TABLE run(id INTEGER PRIMARY KEY, experiment TEXT, system TEXT, backend TEXT, seed, "
            "version TEXT, host TEXT, started TEXT, ended TEXT, interrupted INTEGER, warmup_ns INTEGER, "
-           "constants TEXT, notices TEXT, overrides TEXT, experiment_text TEXT");
+           "constants TEXT, notices TEXT, overrides TEXT, experiment_text TEXT, experiment_path TEXT, "
+           "cores INTEGER, processes INTEGER");
   for (const struct figure_field *field = figure_fields; field->name; field++) {
     g_autofree char *column = figure_column(field);
     g_string_append_printf(sql, ", %s %s", column, field->integer ? "INTEGER" : "REAL");
