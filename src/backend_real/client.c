@@ -338,7 +338,7 @@ static void ready_came(struct client *c, const uint8_t *data, size_t size)
   struct run_ready ready;
   if (!run_ready_unpack(data, size, &ready))
     return;
-  if (ready.digest == run_digest(c->run->setup))
+  if (ready.digest == setup_digest(c->run->setup))
     run_start(c, &ready);
   else
     run_fail(c, g_error_new(DM_ERROR, DM_ERROR_FAILED,

@@ -150,7 +150,7 @@ static void tell_client_ready(struct coordinator *c)
     if (member->stage == STAGE_GOING)
       g_string_append_printf(text, "%s%s", text->len ? "\n" : "", member->text);
   }
-  struct run_ready ready = {.run = c->spec.run, .digest = run_digest(c->setup), .text = text->str};
+  struct run_ready ready = {.run = c->spec.run, .digest = setup_digest(c->setup), .text = text->str};
   loop_timer_cancel(c->loop, c->deadline);
   c->deadline = 0;
   c->stage = RUN_ON;

@@ -167,7 +167,7 @@ static void send_ready(struct server *s)
 {
   g_autofree char *text = s->kind->describe(s);
   struct run_ready ready = {.run = s->spec.run,
-                            .digest = run_digest(s->setup),
+                            .digest = setup_digest(s->setup),
                             .address = s->shelf ? (char *)s->transport->shelf_address(s->shelf) : NULL,
                             .text = text};
   frame_send(s, FRAME_READY, run_ready_pack(&ready));
