@@ -22,6 +22,9 @@ struct client_run {
   const struct experiment *experiment;
   const struct run_outputs *outputs;
   struct workload *workload;
+  struct recorder *recorder;       /* NULL: nothing is recorded */
+  const struct actor_ops *ear_ops; /* who is told what the workload is to hear: it, or the recorder */
+  void *ear;
   struct metrics *metrics;
   struct progress *progress;
   struct real_world *rw;
@@ -297,7 +300,9 @@ static void run_start(struct client *c, struct run_ready *ready)
   link_set_limits(c->link, run->number, &limits);
   run->start = loop_now(c->loop);
   run->state = STATE_ON;
-  workload_actor.start(run->workload);
+  if (run->recorder)
+    recorder_begin(run->recorder, run->setup, run->number, ACTOR(ACTOR_CLIENT, 0));
+  run->ear_ops->start(run->ear);
   run_on(c);
 }
 
@@ -373,7 +378,7 @@ static void on_message(void *context, uint32_t run, const struct message *messag
   struct client *c = context;
   if (!c->run || run != c->run->number || c->run->state == STATE_OVER)
     return;
-  workload_actor.message(c->run->workload, ACTOR(ACTOR_CONTROLLER, 0), message);
+  c->run->ear_ops->message(c->run->ear, ACTOR(ACTOR_CONTROLLER, 0), message);
   if (c->run->state == STATE_ON && is_over(c))
     run_on(c);
 }
@@ -507,6 +512,7 @@ static void run_clear(struct client *c)
   if (run->rw)
     real_world_close(run->rw);
   workload_free(run->workload);
+  recorder_free(run->recorder);
   real_world_free(run->rw);
   metrics_free(run->metrics);
   progress_free(run->progress);
@@ -515,6 +521,25 @@ static void run_clear(struct client *c)
   g_clear_error(&run->error);
   g_free(run->ready);
   c->run = NULL;
+}
+
+/* The load generator and who hears for it. */
+static gboolean load_begin(struct client_run *run, GError **error)
+{
+  struct world *seam = real_world_seam(run->rw);
+  if (run->options->recording) {
+    run->recorder = recorder_new(run->options->recording, seam);
+    seam = recorder_seam(run->recorder);
+  }
+  run->workload = workload_new(run->setup, seam, on_request, run, error);
+  if (!run->workload)
+    return FALSE;
+  run->ear_ops = run->recorder ? &recorder_actor : &workload_actor;
+  run->ear = run->recorder ? (void *)run->recorder : run->workload;
+  if (run->recorder)
+    recorder_set_actor(run->recorder, &workload_actor, run->workload);
+  real_world_set_actor(run->rw, run->ear_ops, run->ear);
+  return TRUE;
 }
 
 gboolean client_run(struct client *c, const struct client_options *options, const struct setup *setup,
@@ -531,12 +556,7 @@ gboolean client_run(struct client *c, const struct client_options *options, cons
   int64_t began = loop_now(c->loop);
   c->run = &run;
   run.rw = real_world_new(&world);
-  run.workload = workload_new(setup, real_world_seam(run.rw), on_request, &run, error);
-  gboolean good = run.workload != NULL;
-  if (good) {
-    real_world_set_actor(run.rw, &workload_actor, run.workload);
-    good = run_begin(c, info, error);
-  }
+  gboolean good = load_begin(&run, error) && run_begin(c, info, error);
   if (good) {
     loop_run(c->loop);
     progress_free(g_steal_pointer(&run.progress));

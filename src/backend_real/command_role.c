@@ -13,7 +13,7 @@
 #include "core/error.h"
 
 struct arguments {
-  char *cluster, *address, *log;
+  char *cluster, *address, *log, *record;
   gint index, first_gpu, parent, listening_fd;
 };
 
@@ -22,6 +22,7 @@ static void arguments_clear(struct arguments *a)
   g_free(a->cluster);
   g_free(a->address);
   g_free(a->log);
+  g_free(a->record);
 }
 
 /* A child of `run --local` ends with its parent, even one that was killed. */
@@ -44,6 +45,7 @@ static gboolean arguments_read(int argc, char **argv, struct arguments *a, GErro
       {"address", 0, 0, G_OPTION_ARG_FILENAME, &a->address, NULL, NULL},
       {"first-gpu", 0, 0, G_OPTION_ARG_INT, &a->first_gpu, NULL, NULL},
       {"log", 0, 0, G_OPTION_ARG_FILENAME, &a->log, NULL, NULL},
+      {"record", 0, 0, G_OPTION_ARG_FILENAME, &a->record, NULL, NULL},
       {"parent", 0, 0, G_OPTION_ARG_INT, &a->parent, NULL, NULL},
       {"listening-fd", 0, 0, G_OPTION_ARG_INT, &a->listening_fd, NULL, NULL},
       {NULL, 0, 0, 0, NULL, NULL, NULL},
@@ -78,8 +80,8 @@ static gboolean run_controller(int argc, char **argv, GError **error)
   struct hub_config hub;
   gboolean good = arguments_read(argc, argv, &a, error);
   g_autoptr(ClusterFile) file = good ? cluster_file_load(a.cluster, error) : NULL;
-  good =
-      file && cluster_file_hub(file, &keys, &hub, error) && coordinator_run(&hub, tell_endpoint, &a, error);
+  good = file && cluster_file_hub(file, &keys, &hub, error) &&
+         coordinator_run(&hub, a.record, tell_endpoint, &a, error);
   arguments_clear(&a);
   return good;
 }
@@ -98,6 +100,7 @@ static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError *
   if (good) {
     options.index = (uint32_t)a.index;
     options.first_gpu = (uint32_t)a.first_gpu;
+    options.record = a.record;
     options.data_address = a.address ? a.address : (char *)"127.0.0.1";
     good = server_run(&options, error);
   }
@@ -124,6 +127,9 @@ static gboolean run_memory_server(int argc, char **argv, GError **error)
   "                      authorized = peers                      # its folder of public keys\n"              \
   "                      key = peer.secret                       # read by all others\n"                     \
   "  --log LEVEL       error, warning, info (default) or debug\n"                                            \
+  "  --record FILE     notes all that its part of the core is told and does, in a new file "                 \
+  "FILE.ROLE-INDEX,\n"                                                                                       \
+  "                    for `distmind-sim rerun`\n"                                                           \
   "\nEnds on SIGTERM. "
 
 const struct command command_controller = {

@@ -9,8 +9,9 @@
 
 #include "backend_real/control.h"
 
-/* Until SIGTERM or SIGINT. listening: called with the hub's address once it listens; may be NULL. */
-gboolean coordinator_run(const struct hub_config *config,
+/* Until SIGTERM or SIGINT. record: recordings go to a file of this name (recording_create), NULL: nowhere.
+ * listening: called with the hub's address once it listens; may be NULL. */
+gboolean coordinator_run(const struct hub_config *config, const char *record,
                          void (*listening)(void *context, const char *endpoint), void *context,
                          GError **error);
 

@@ -22,7 +22,7 @@ struct child {
 };
 
 struct local {
-  char *folder, *cluster_file, *hub_file, *program, *log_level;
+  char *folder, *cluster_file, *hub_file, *program, *log_level, *record;
   GArray *children; /* of struct child */
 };
 
@@ -114,6 +114,8 @@ static gboolean start_controller(struct local *l, GError **error)
                        fd,
                        (char *)"--log",
                        l->log_level,
+                       l->record ? (char *)"--record" : NULL,
+                       l->record,
                        NULL};
   gboolean good = spawn(l, ACTOR_CONTROLLER, 0, arguments, ends[1], error);
   close(ends[1]);
@@ -151,6 +153,8 @@ gboolean local_ensure(struct local *l, enum actor_kind kind, uint32_t index, uin
                         parent,
                         (char *)"--log",
                         l->log_level,
+                        l->record ? (char *)"--record" : NULL,
+                        l->record,
                         NULL};
   char *memory_server[] = {l->program,
                            (char *)"memory-server",
@@ -164,6 +168,8 @@ gboolean local_ensure(struct local *l, enum actor_kind kind, uint32_t index, uin
                            parent,
                            (char *)"--log",
                            l->log_level,
+                           l->record ? (char *)"--record" : NULL,
+                           l->record,
                            NULL};
   return spawn(l, kind, index, kind == ACTOR_GPU_SERVER ? gpu_server : memory_server, -1, error);
 }
@@ -182,11 +188,12 @@ gboolean local_signal(struct local *l, enum actor_kind kind, uint32_t index, int
 /* --- begin and end
  * --------------------------------------------------------------------------------------------------*/
 
-struct local *local_start(const char *log_level, GError **error)
+struct local *local_start(const char *log_level, const char *record, GError **error)
 {
   struct local *l = g_new0(struct local, 1);
   l->children = g_array_new(FALSE, FALSE, sizeof(struct child));
   l->log_level = g_strdup(log_level);
+  l->record = g_strdup(record);
   l->program = g_file_read_link("/proc/self/exe", error);
   l->folder = l->program ? g_dir_make_tmp("distmind-XXXXXX", error) : NULL;
   if (l->folder && write_keys(l, error) && write_hub_file(l, error) && start_controller(l, error))
@@ -256,6 +263,7 @@ void local_stop(struct local *l)
   g_free(l->hub_file);
   g_free(l->program);
   g_free(l->log_level);
+  g_free(l->record);
   g_free(l);
 }
 

@@ -7,8 +7,9 @@
 
 struct local;
 
-/* Starts the controller's process. What all of them log, from the level on, goes to standard error. */
-struct local *local_start(const char *log_level, GError **error);
+/* Starts the controller's process. What all of them log, from the level on, goes to standard error. record:
+ * their --record, NULL: none. */
+struct local *local_start(const char *log_level, const char *record, GError **error);
 /* Ends all and waits for them. */
 void local_stop(struct local *local);
 const char *local_cluster_file(const struct local *local);

@@ -72,7 +72,7 @@ static void peer_open(struct server *s, uint32_t server)
 static void tell_member(struct server *s, uint32_t server, gboolean alive)
 {
   struct message m = {.type = MESSAGE_MEMBER, .member = {.index = server, .alive = alive}};
-  s->kind->actor->message(s->actor, ACTOR(ACTOR_CONTROLLER, 0), &m);
+  s->ear_ops->message(s->ear, ACTOR(ACTOR_CONTROLLER, 0), &m);
 }
 
 static void peer_retry(void *context, uint64_t tag)
@@ -100,6 +100,7 @@ static void run_close(struct server *s)
     real_world_close(s->rw);
   if (s->actor)
     s->kind->actor_free(s->actor);
+  recorder_free(s->recorder);
   real_world_free(s->rw);
   if (s->shelf)
     s->transport->shelf_free(s->shelf);
@@ -114,6 +115,7 @@ static void run_close(struct server *s)
   g_array_set_size(s->peers, 0);
   s->rw = NULL;
   s->actor = NULL;
+  s->recorder = NULL;
   s->shelf = NULL;
   s->images = NULL;
   s->setup = NULL;
@@ -128,6 +130,16 @@ static gboolean has_place(const struct server *s, GError **error)
   uint32_t places = s->options->kind == ACTOR_GPU_SERVER ? config->servers : config->memory_servers;
   return s->options->index < places || input_error(error, NULL, 0, "%s %u: the experiment has places 0 to %u",
                                                    s->kind->name, s->options->index, places - 1);
+}
+
+static void record_begin(struct server *s)
+{
+  s->seam = real_world_seam(s->rw);
+  if (!s->recording)
+    return;
+  s->recorder = recorder_new(s->recording, s->seam);
+  recorder_begin(s->recorder, s->setup, s->spec.run, ACTOR(s->options->kind, s->options->index));
+  s->seam = recorder_seam(s->recorder);
 }
 
 static gboolean run_open(struct server *s, GError **error)
@@ -151,7 +163,19 @@ static gboolean run_open(struct server *s, GError **error)
                                     .context = s};
   s->rw = real_world_new(&world);
   real_world_set_memory(s->rw, &s->memory, s->images);
+  record_begin(s);
   return s->kind->open(s, error);
+}
+
+/* The actor is there: who hears for it? */
+static void actor_begin(struct server *s)
+{
+  s->ear_ops = s->recorder ? &recorder_actor : s->kind->actor;
+  s->ear = s->recorder ? s->recorder : s->actor;
+  if (s->recorder)
+    recorder_set_actor(s->recorder, s->kind->actor, s->actor);
+  real_world_set_actor(s->rw, s->ear_ops, s->ear);
+  s->ear_ops->start(s->ear);
 }
 
 static void limits_set(struct server *s)
@@ -186,8 +210,7 @@ static void prepare(struct server *s, const uint8_t *data, size_t size)
     limits_set(s);
     if (s->options->kind == ACTOR_GPU_SERVER)
       images_prepare(s->images);
-    real_world_set_actor(s->rw, s->kind->actor, s->actor);
-    s->kind->actor->start(s->actor);
+    actor_begin(s);
     if (real_world_error(s->rw))
       error = g_error_copy(real_world_error(s->rw));
   }
@@ -289,7 +312,7 @@ static void on_message(void *context, uint32_t run, const struct message *m)
     real_world_drop_peer(s->rw, m->member.index);
   else if (m->type == MESSAGE_LEAVE)
     s->left = loop_now(s->loop);
-  s->kind->actor->message(s->actor, ACTOR(ACTOR_CONTROLLER, 0), m);
+  s->ear_ops->message(s->ear, ACTOR(ACTOR_CONTROLLER, 0), m);
 }
 
 static void on_lost(void *context, const char *why)
@@ -317,6 +340,13 @@ static struct hello make_hello(const struct server_options *options)
   return hello;
 }
 
+static gboolean record_open(struct server *s, GError **error)
+{
+  if (s->options->record)
+    s->recording = recording_create(s->options->record, ACTOR(s->options->kind, s->options->index), error);
+  return !s->options->record || s->recording;
+}
+
 gboolean server_run(const struct server_options *options, GError **error)
 {
   struct server s = {.options = options,
@@ -328,8 +358,10 @@ gboolean server_run(const struct server_options *options, GError **error)
   struct hello hello = make_hello(options);
   loop_before_wait(s.loop, records_flush, &s);
   loop_on_signals(s.loop, on_signal, s.loop);
-  s.link = link_new(s.loop, &options->link, &hello, &link_ops, &s, error);
-  gboolean good = s.link != NULL;
+  gboolean good = record_open(&s, error);
+  if (good)
+    s.link = link_new(s.loop, &options->link, &hello, &link_ops, &s, error);
+  good = s.link != NULL;
   if (good) {
     loop_run(s.loop);
     run_close(&s);
@@ -337,6 +369,8 @@ gboolean server_run(const struct server_options *options, GError **error)
   }
   link_free(s.link);
   loop_free(s.loop);
+  if (!recording_close(s.recording, s.error || !good ? NULL : &s.error))
+    good = FALSE;
   g_array_unref(s.held);
   g_array_unref(s.records);
   g_array_unref(s.peers);

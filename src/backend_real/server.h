@@ -9,6 +9,7 @@
 #include "backend_real/control.h"
 #include "backend_real/real_world.h"
 #include "backend_real/run_spec.h"
+#include "harness/recorder.h"
 
 struct server_options {
   enum actor_kind kind; /* ACTOR_GPU_SERVER or ACTOR_MEMORY_SERVER */
@@ -16,6 +17,7 @@ struct server_options {
   struct link_config link;
   char *data_address; /* HOST or HOST:PORT where its shelf listens */
   uint32_t first_gpu; /* ordinal of its first GPU on this machine */
+  char *record;       /* recordings go to files of this name (recording_create), NULL: nowhere */
 };
 
 struct server {
@@ -23,7 +25,8 @@ struct server {
   struct link *link;
   const struct server_options *options;
   const struct server_kind *kind;
-  GError *error; /* why it ends, NULL: it was asked to */
+  struct recording *recording; /* NULL: none */
+  GError *error;               /* why it ends, NULL: it was asked to */
 
   /* Of the run; spec.run 0: none. */
   struct run_spec spec;
@@ -36,7 +39,11 @@ struct server {
   const struct device_ops *device;
   struct shelf *shelf;
   struct real_world *rw;
+  struct world *seam; /* of the actor: the world's, or the recorder's before it */
   void *actor;
+  struct recorder *recorder;       /* NULL: nothing is recorded */
+  const struct actor_ops *ear_ops; /* who is told what the actor is to hear: the actor, or the recorder */
+  void *ear;
   gboolean going;
   int64_t went, left; /* GO and LEAVE, on the loop's clock; left 0: not yet */
   GArray *held;       /* of struct message: mail before GO */

@@ -12,6 +12,7 @@ struct recorder {
   struct recording *recording;
   struct octets form; /* of the entry at hand */
   int64_t last;       /* time of the input before */
+  gboolean begun;
   uint64_t inputs, outputs;
 };
 
@@ -31,16 +32,12 @@ static void note(struct recorder *r, enum seam_kind kind, const void *what)
   r->outputs++;
 }
 
-/* For what the world answers with an id. */
-static void write_form(struct recorder *r, enum seam_kind kind, const void *what)
+/* The same with the id that the world gave. */
+static uint64_t note_id(struct recorder *r, enum seam_kind kind, const void *what, uint64_t id)
 {
   r->form.size = 0;
-  seam_write(&r->form, kind, what);
-}
-
-static uint64_t note_id(struct recorder *r, enum seam_kind kind, uint64_t id)
-{
   octets_number(&r->form, id);
+  seam_write(&r->form, kind, what);
   recording_entry(r->recording, (uint8_t)kind, r->form.data, r->form.size);
   r->outputs++;
   return id;
@@ -54,8 +51,8 @@ static int64_t seam_now(struct world *world)
 static timer_id seam_timer(struct world *world, int64_t delay_ns, uint64_t tag)
 {
   struct recorder *r = of(world);
-  write_form(r, SEAM_TIMER, &(struct seam_timer){delay_ns, tag});
-  return note_id(r, SEAM_TIMER, r->inner->ops->timer(r->inner, delay_ns, tag));
+  timer_id id = r->inner->ops->timer(r->inner, delay_ns, tag);
+  return note_id(r, SEAM_TIMER, &(struct seam_timer){delay_ns, tag}, id);
 }
 
 static void seam_timer_cancel(struct world *world, timer_id timer)
@@ -75,22 +72,19 @@ static void seam_send(struct world *world, actor_id to, const struct message *me
 static op_id seam_fetch(struct world *world, const struct fetch_spec *spec)
 {
   struct recorder *r = of(world);
-  write_form(r, SEAM_FETCH, spec);
-  return note_id(r, SEAM_FETCH, r->inner->ops->fetch(r->inner, spec));
+  return note_id(r, SEAM_FETCH, spec, r->inner->ops->fetch(r->inner, spec));
 }
 
 static op_id seam_copy(struct world *world, const struct copy_spec *spec)
 {
   struct recorder *r = of(world);
-  write_form(r, SEAM_COPY, spec);
-  return note_id(r, SEAM_COPY, r->inner->ops->copy(r->inner, spec));
+  return note_id(r, SEAM_COPY, spec, r->inner->ops->copy(r->inner, spec));
 }
 
 static op_id seam_compute(struct world *world, const struct compute_spec *spec)
 {
   struct recorder *r = of(world);
-  write_form(r, SEAM_COMPUTE, spec);
-  return note_id(r, SEAM_COMPUTE, r->inner->ops->compute(r->inner, spec));
+  return note_id(r, SEAM_COMPUTE, spec, r->inner->ops->compute(r->inner, spec));
 }
 
 static void seam_cancel(struct world *world, op_id op)
@@ -206,7 +200,7 @@ static uint32_t most_gpus(const struct config *config)
   return gpus;
 }
 
-static void begin(struct recorder *r, const struct setup *setup, uint32_t run, actor_id self)
+void recorder_begin(struct recorder *r, const struct setup *setup, uint32_t run, actor_id self)
 {
   const struct experiment *e = setup->experiment;
   g_autofree char *path = g_canonicalize_filename(e->path, NULL);
@@ -223,10 +217,10 @@ static void begin(struct recorder *r, const struct setup *setup, uint32_t run, a
                                 .records = r->world.records,
                                 .gpus = most_gpus(&setup->config)};
   recording_begin(r->recording, &head);
+  r->begun = TRUE;
 }
 
-struct recorder *recorder_new(struct recording *recording, const struct setup *setup, uint32_t run,
-                              actor_id self, struct world *world)
+struct recorder *recorder_new(struct recording *recording, struct world *world)
 {
   struct recorder *r = g_new0(struct recorder, 1);
   r->ops = seam_ops;
@@ -234,19 +228,24 @@ struct recorder *recorder_new(struct recording *recording, const struct setup *s
   r->world = (struct world){.ops = &r->ops, .records = world->records};
   r->inner = world;
   r->recording = recording;
-  begin(r, setup, run, self);
   return r;
+}
+
+static void end(struct recorder *r)
+{
+  r->form.size = 0;
+  octets_number(&r->form, r->inputs);
+  octets_number(&r->form, r->outputs);
+  recording_entry(r->recording, RECORDING_END, r->form.data, r->form.size);
+  recording_flush(r->recording);
 }
 
 void recorder_free(struct recorder *r)
 {
   if (!r)
     return;
-  r->form.size = 0;
-  octets_number(&r->form, r->inputs);
-  octets_number(&r->form, r->outputs);
-  recording_entry(r->recording, RECORDING_END, r->form.data, r->form.size);
-  recording_flush(r->recording);
+  if (r->begun)
+    end(r);
   g_free(r->form.data);
   g_free(r);
 }

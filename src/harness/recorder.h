@@ -10,10 +10,11 @@
 
 struct recorder;
 
-/* Begins a part. world and recording must outlive it, setup must not. */
-struct recorder *recorder_new(struct recording *recording, const struct setup *setup, uint32_t run,
-                              actor_id self, struct world *world);
-/* Ends the part: nothing comes in any more. */
+/* world and recording must outlive it. */
+struct recorder *recorder_new(struct recording *recording, struct world *world);
+/* Begins the part, before anything comes in. run: its number in the cluster. */
+void recorder_begin(struct recorder *recorder, const struct setup *setup, uint32_t run, actor_id self);
+/* Ends the part. */
 void recorder_free(struct recorder *recorder);
 /* What the actor gets for a world. */
 struct world *recorder_seam(struct recorder *recorder);

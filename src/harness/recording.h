@@ -6,7 +6,7 @@
  * checksum (block_checksum), the payload. A part is one actor's life in one run: the
  * payloads of a block with RECORDING_BEGINS and of those after it, laid end to end, are its head and its
  * entries. An entry: its kind (u8), its length (varint), its form. Of inputs, the time since the input before
- * (the first: the actor's clock) stands before the form; of what has an id, the id stands after it. A part
+ * (the first: the actor's clock) stands before the form; of what has an id, the id does. A part
  * that was ended has an entry of kind RECORDING_END: numbers of inputs and outputs. The last block of a file
  * that was closed is empty and has RECORDING_LAST.
  *

@@ -2,8 +2,8 @@
  * did. One table of fields a kind yields the writer, the reader of inputs, the text for people and the
  * comparison, so that they cannot disagree. Pointers are written as what they point to.
  *
- * Numbers in the notation of octets.h; messages as message_encode lays them out. What begins an operation or
- * sets a timer is followed by the id that the world gave, which is no part of the form. */
+ * Numbers in the notation of octets.h; messages as message_encode lays them out. The id
+ * that the world gave to an operation or a timer is no part of the form. */
 #ifndef DM_SEAM_FORM_H
 #define DM_SEAM_FORM_H
 
@@ -64,7 +64,7 @@ static inline gboolean seam_is_input(enum seam_kind kind)
   return kind <= SEAM_PEER_LOST;
 }
 
-/* Followed by an id. */
+/* The world answers with an id. */
 static inline gboolean seam_has_id(enum seam_kind kind)
 {
   return kind == SEAM_TIMER || (kind >= SEAM_FETCH && kind <= SEAM_COMPUTE);
