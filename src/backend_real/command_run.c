@@ -59,8 +59,13 @@ static gboolean ensure(const struct setup *setup, enum actor_kind kind, uint32_t
   return local_ensure(real.local, kind, index, first_gpu, error);
 }
 
+/* Those that are added later must not be there yet: the run of the system before may have added them. */
 static gboolean ensure_all(const struct setup *setup, GError **error)
 {
+  for (uint32_t i = setup->config.memory_servers_at_start; i < MEMORY_SERVERS_MAX; i++)
+    local_end(real.local, ACTOR_MEMORY_SERVER, i);
+  for (uint32_t i = setup->config.servers_at_start; i < GPU_SERVERS_MAX; i++)
+    local_end(real.local, ACTOR_GPU_SERVER, i);
   for (uint32_t i = 0; i < setup->config.memory_servers_at_start; i++)
     if (!ensure(setup, ACTOR_MEMORY_SERVER, i, error))
       return FALSE;

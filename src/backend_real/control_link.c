@@ -30,10 +30,12 @@ struct link {
   gboolean welcome;
   gboolean connected;    /* the hub has proven its key */
   gboolean disconnected; /* what has come is still read */
+  gboolean touched;      /* used since it was read empty: its descriptor may not tell what came meanwhile */
   gboolean dead;         /* the loss was told, or is about to be */
   char *why;             /* of the loss */
-  const char *failure;   /* of the last try to connect */
-  guint calls;           /* of the owner's functions that are running */
+  enum link_loss loss;
+  const char *failure; /* of the last try to connect */
+  guint calls;         /* of the owner's functions that are running */
   gboolean free_wanted;
   guint messages; /* handed over in this round of the loop */
 };
@@ -85,20 +87,16 @@ static void tell_loss(void *context, uint64_t tag)
 }
 
 /* The owner learns it in the next round of the loop. */
-static void lose_text(struct link *link, const char *why, size_t length)
+static void lose(struct link *link, enum link_loss loss, const char *why)
 {
   if (link->dead)
     return;
   link->dead = TRUE;
-  link->why = g_strndup(why, length);
+  link->loss = loss;
+  link->why = g_strdup(why);
   outbox_clear(link->outbox);
   loop_timer_cancel(link->loop, link->timeout_timer);
   link->loss_timer = loop_timer(link->loop, loop_now(link->loop), tell_loss, link, 0);
-}
-
-static void lose(struct link *link, const char *why)
-{
-  lose_text(link, why, strlen(why));
 }
 
 static void time_out(void *context, uint64_t tag)
@@ -108,7 +106,7 @@ static void time_out(void *context, uint64_t tag)
   g_autofree char *why = g_strdup_printf("the hub gave no welcome in time (%s)",
                                          link->failure ? link->failure : "nobody answers there");
   link->timeout_timer = 0;
-  lose(link, why);
+  lose(link, LINK_REFUSED, why);
 }
 
 /* --- what comes
@@ -130,7 +128,7 @@ static void refused(struct link *link, const struct frame *frame)
     if (!g_ascii_isprint(*at))
       *at = '?';
   g_autofree char *why = g_strdup_printf("the hub refused: %s", text);
-  lose(link, why);
+  lose(link, LINK_REFUSED, why);
 }
 
 static const char *handle_welcome(struct link *link, const struct frame *frame)
@@ -156,7 +154,7 @@ static const char *handle_frame(struct link *link, const struct frame *frame)
     refused(link, frame);
     return NULL;
   case FRAME_BYE:
-    lose(link, "the hub has ended");
+    lose(link, LINK_ENDED, "the hub has ended");
     return NULL;
   case FRAME_SIGN:
     return NULL;
@@ -180,7 +178,7 @@ static void handle(struct link *link, const uint8_t *data, size_t size, gboolean
   if (!why || link->dead)
     return;
   g_autofree char *text = g_strdup_printf("the hub broke the protocol: %s", why);
-  lose(link, text);
+  lose(link, LINK_REFUSED, text);
 }
 
 /* FALSE: nothing is there. */
@@ -199,11 +197,10 @@ static gboolean receive(struct link *link)
 static gboolean socket_ready(void *context)
 {
   const struct link *link = context;
-  gboolean ready =
-      control_socket_ready(link->control.socket); /* asked in any case: that quiets its descriptor */
-  return !link->dead && (ready || link->disconnected);
+  return (link->touched && control_socket_ready(link->control.socket)) || (link->disconnected && !link->dead);
 }
 
+/* A dead link is read on, for its descriptor's sake, until the next round of the loop ends it. */
 static void socket_readable(void *context)
 {
   struct link *link = context;
@@ -213,8 +210,9 @@ static void socket_readable(void *context)
   for (guint frames = 0; some && !link->dead && frames < ROUND_FRAMES && link->messages < ROUND_MESSAGES;
        frames++)
     some = receive(link);
+  link->touched = some;
   if (!some && link->disconnected && !link->dead)
-    lose(link, "the connection to the hub broke off");
+    lose(link, LINK_BROKE, "the connection to the hub broke off");
   call_ends(link);
 }
 
@@ -226,7 +224,7 @@ static void monitor_readable(void *context)
     if (event.kind == CONTROL_CONNECTED)
       link->connected = TRUE;
     else if (event.kind == CONTROL_DENIED)
-      lose(link, "the hub refused: this key is not authorized");
+      lose(link, LINK_REFUSED, "the hub refused: this key is not authorized");
     else if (event.kind == CONTROL_DISCONNECTED && link->connected)
       link->disconnected = TRUE;
     else if (event.kind == CONTROL_REFUSED)
@@ -242,15 +240,16 @@ static void flush(void *context)
   struct link *link = context;
   if (link->dead || link->disconnected || !outbox_pending(link->outbox))
     return;
+  link->touched = TRUE;
   const char *why = outbox_flush(link->outbox);
   if (why)
-    lose(link, "the hub does not read what it is sent");
+    lose(link, LINK_BROKE, "the hub does not read what it is sent");
 }
 
 static void appended(struct link *link, gboolean good)
 {
   if (!good)
-    lose(link, "the hub does not read what it is sent");
+    lose(link, LINK_BROKE, "the hub does not read what it is sent");
 }
 
 void link_send(struct link *link, enum frame_kind kind, const void *data, size_t size)
@@ -263,6 +262,11 @@ void link_message(struct link *link, uint32_t run, const struct message *message
 {
   if (!link->dead)
     appended(link, outbox_message(link->outbox, run, message));
+}
+
+enum link_loss link_loss(const struct link *link)
+{
+  return link->loss;
 }
 
 void link_set_limits(struct link *link, uint32_t run, const struct message_limits *limits)
@@ -307,7 +311,7 @@ struct link *link_new(struct loop *loop, const struct link_config *config, const
   if (!check_config(config, hello, error))
     return NULL;
   struct link *link = g_new0(struct link, 1);
-  *link = (struct link){.loop = loop, .ops = ops, .context = context, .role = hello->role};
+  *link = (struct link){.loop = loop, .ops = ops, .context = context, .role = hello->role, .touched = TRUE};
   if (!control_socket_open(&link->control, FALSE, config->endpoint, error) ||
       !connect_socket(link, config, error)) {
     control_socket_close(&link->control, NULL, NULL);

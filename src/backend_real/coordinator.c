@@ -5,8 +5,8 @@
 #include <string.h>
 #include "core/error.h"
 
-#define GATHER_NS    (30 * NS_PER_S) /* for the servers of a run to link */
-#define PREPARE_NS   (600 * NS_PER_S)
+#define GATHER_NS    (30 * NS_PER_S)  /* for the servers of a run to link */
+#define PREPARE_NS   (600 * NS_PER_S) /* one that is dead, not slow, is lost long before */
 #define RECORDS_SENT 512
 
 void coordinator_frame(struct coordinator *c, actor_id to, enum frame_kind kind, GBytes *bytes)
@@ -71,14 +71,16 @@ static void waited_too_long(void *context, uint64_t tag)
   struct coordinator *c = context;
   (void)tag;
   GString *missing = g_string_new(NULL);
-  enum member_stage wanted = c->stage == RUN_GATHERING ? STAGE_LINKED : STAGE_READY;
+  enum member_stage wanted = c->stage == RUN_GATHERING   ? STAGE_LINKED
+                             : c->stage == RUN_PREPARING ? STAGE_READY
+                                                         : STAGE_GOING;
   const struct config *config = &c->setup->config;
   c->deadline = 0;
   for (uint32_t i = 0; i < config->servers_at_start + config->memory_servers_at_start; i++) {
     gboolean gpu = i < config->servers_at_start;
     uint32_t index = gpu ? i : i - config->servers_at_start;
     const struct member *member = member_find(c, ACTOR(gpu ? ACTOR_GPU_SERVER : ACTOR_MEMORY_SERVER, index));
-    if (!member || member->stage < wanted)
+    if (!member || member->stage < wanted || (c->stage == RUN_STARTING && !member->up))
       g_string_append_printf(missing, "%s%s %u", missing->len ? ", " : "",
                              gpu ? "gpu-server" : "memory-server", index);
   }
@@ -120,7 +122,7 @@ static void records_flush(void *context)
   }
 }
 
-static void controller_begin(struct coordinator *c)
+void coordinator_start(struct coordinator *c)
 {
   const struct config *config = &c->setup->config;
   struct real_world_config world = {.loop = c->loop,
@@ -191,7 +193,6 @@ void coordinator_members_changed(struct coordinator *c)
     }
   } else if (c->stage == RUN_PREPARING && members_all(c, STAGE_READY)) {
     c->stage = RUN_STARTING;
-    controller_begin(c);
   }
   if (c->stage >= RUN_PREPARING && c->stage <= RUN_ON)
     members_connect(c);
@@ -269,8 +270,8 @@ static void on_frame(void *context, actor_id peer, enum frame_kind kind, const u
     return;
   else if (kind == FRAME_READY)
     member_ready(c, member, data, size);
-  else if (kind == FRAME_FAILED && c->stage < RUN_ON)
-    coordinator_fail(c, "%.*s", (int)size, (const char *)data);
+  else if (kind == FRAME_FAILED)
+    member_failed(c, member, data, size);
   else if (kind == FRAME_GRANTED)
     member_granted(c, member, data, size);
   else if (kind == FRAME_METERED || kind == FRAME_ENDED)
@@ -381,7 +382,8 @@ gboolean coordinator_run(const struct hub_config *config, const char *record,
     if (listening)
       listening(context, hub_endpoint(c.hub));
     loop_run(c.loop);
-    abandon(&c);
+    if (c.stage != RUN_NONE)
+      coordinator_fail(&c, "the controller was told to end");
   }
   hub_free(c.hub);
   loop_free(c.loop);

@@ -63,8 +63,10 @@ struct coordinator {
 
 /* coordinator.c */
 void coordinator_frame(struct coordinator *c, actor_id to, enum frame_kind kind, GBytes *bytes);
-/* Tells the client and ends the run. */
+/* Tells the client and ends the run, which is freed. */
 void coordinator_fail(struct coordinator *c, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* The core's controller comes to life: just before the servers' mail does, or it would miss them. */
+void coordinator_start(struct coordinator *c);
 /* Frees what belongs to the run. */
 void coordinator_over(struct coordinator *c);
 /* A server has come a stage further: perhaps the run has too. */
@@ -80,6 +82,8 @@ void member_linked(struct coordinator *c, actor_id id);
 void member_lost(struct coordinator *c, struct member *member);
 void member_prepare(struct coordinator *c, struct member *member);
 void member_ready(struct coordinator *c, struct member *member, const uint8_t *data, size_t size);
+/* It cannot take part: the end of a run that cannot begin without it. */
+void member_failed(struct coordinator *c, struct member *member, const uint8_t *data, size_t size);
 void member_granted(struct coordinator *c, struct member *member, const uint8_t *data, size_t size);
 /* Grants what is missing; once all is granted, GO to all with the pool as it is now. */
 void members_connect(struct coordinator *c);

@@ -84,6 +84,16 @@ void member_prepare(struct coordinator *c, struct member *member)
   coordinator_frame(c, member->id, FRAME_PREPARE, run_spec_pack(&c->spec));
 }
 
+/* The end of a run that cannot begin without it. */
+static void cannot_take_part(struct coordinator *c, struct member *member, const char *why)
+{
+  member->stage = STAGE_LINKED;
+  if (c->stage < RUN_ON && member_founds(c, member->id))
+    coordinator_fail(c, "%s", why);
+  else
+    g_warning("run %u goes on without %s", c->spec.run, why);
+}
+
 void member_ready(struct coordinator *c, struct member *member, const uint8_t *data, size_t size)
 {
   struct run_ready ready;
@@ -91,16 +101,30 @@ void member_ready(struct coordinator *c, struct member *member, const uint8_t *d
     hub_expel(c->hub, member->id, "READY is malformed");
     return;
   }
-  if (ready.run == c->spec.run && member->stage == STAGE_PREPARING && ready.digest != setup_digest(c->setup))
-    coordinator_fail(c, "%s: its experiment, profiles or hardware files are not the controller's",
-                     ready.text);
-  else if (ready.run == c->spec.run && member->stage == STAGE_PREPARING) {
+  if (ready.run == c->spec.run && member->stage == STAGE_PREPARING &&
+      ready.digest != setup_digest(c->setup)) {
+    g_autofree char *text = g_strdup_printf(
+        "%s: its experiment, profiles or hardware files are not the controller's", ready.text);
+    cannot_take_part(c, member, text);
+  } else if (ready.run == c->spec.run && member->stage == STAGE_PREPARING) {
     member->stage = STAGE_READY;
     member->address = g_steal_pointer(&ready.address);
     member->text = g_steal_pointer(&ready.text);
     coordinator_members_changed(c);
   }
   run_ready_clear(&ready);
+}
+
+void member_failed(struct coordinator *c, struct member *member, const uint8_t *data, size_t size)
+{
+  uint32_t run;
+  g_autofree char *text = NULL;
+  if (!run_failed_unpack(data, size, &run, &text)) {
+    hub_expel(c->hub, member->id, "FAILED is malformed");
+    return;
+  }
+  if (run == c->spec.run && member->stage == STAGE_PREPARING)
+    cannot_take_part(c, member, text);
 }
 
 /* --- who may read whom
@@ -173,9 +197,13 @@ static void send_go(struct coordinator *c, struct member *member)
 
 void members_connect(struct coordinator *c)
 {
+  if (c->stage > RUN_ON)
+    return;
   grants_issue(c);
   if (c->stage < RUN_STARTING || !grants_all(c))
     return;
+  if (!c->controller)
+    coordinator_start(c);
   for (guint i = 0; i < c->members->len; i++)
     if (g_array_index(c->members, struct member, i).stage >= STAGE_READY)
       send_go(c, &g_array_index(c->members, struct member, i));

@@ -64,6 +64,7 @@ void meter_ask(struct coordinator *c, uint32_t number)
     if (member->stage != STAGE_GONE && member->stage != STAGE_LINKED)
       coordinator_frame(c, member->id, kind, run_numbers_pack(c->spec.run, c->meter));
   }
+  loop_timer_cancel(c->loop, c->deadline);
   c->deadline =
       loop_timer(c->loop, loop_now(c->loop) + (kind == FRAME_END ? 10 : 1) * ANSWER_NS, too_late, c, 0);
   meter_check(c);

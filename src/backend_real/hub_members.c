@@ -66,6 +66,7 @@ void hub_refuse(struct hub *hub, struct peer *peer, const char *why)
   outbox_clear(peer->outbox);
   if (peer->gone)
     return;
+  hub->touched = TRUE;
   outbox_frame(peer->outbox, FRAME_REFUSED, why, MIN(strlen(why), frame_payload_max(FRAME_REFUSED)));
   outbox_flush_all(peer->outbox);
 }
@@ -113,7 +114,9 @@ static void settle(struct hub *hub, struct peer *peer)
 
 static gboolean has_last_frames(struct hub *hub, const struct peer *peer)
 {
-  return peer->state == PEER_JOINED && loop_now(hub->loop) - peer->gone_at < LAST_FRAMES_NS && hub_ready(hub);
+  hub->touched = TRUE;
+  return peer->state == PEER_JOINED && loop_now(hub->loop) - peer->gone_at < LAST_FRAMES_NS &&
+         control_socket_ready(hub->control.socket);
 }
 
 /* `keep_last`: leaves alone those who may have frames to read. */
@@ -170,11 +173,23 @@ static const char *claim(struct hub *hub, const struct peer *peer, actor_id id, 
   return NULL;
 }
 
+/* Several clients may be there at once: which of them has which place is nobody's business. */
+static uint32_t choose_place(const struct hub *hub, const struct hello *hello)
+{
+  uint32_t index = 0;
+  if (hello->role != ACTOR_CLIENT || hello->index != NO_INDEX)
+    return hello->index;
+  while (index < places[ACTOR_CLIENT] && hub->place[ACTOR_CLIENT][index])
+    index++;
+  return index;
+}
+
 static const char *join(struct hub *hub, struct peer *peer, const struct hello *hello)
 {
-  if (hello->index >= places[hello->role])
-    return "a hello with a place that there is not";
-  actor_id id = ACTOR(hello->role, hello->index);
+  uint32_t index = choose_place(hub, hello);
+  if (index >= places[hello->role])
+    return hello->index == NO_INDEX ? "there is no place left" : "a hello with a place that there is not";
+  actor_id id = ACTOR(hello->role, index);
   const char *why = claim(hub, peer, id, hello->epoch);
   if (why)
     return why;
@@ -182,12 +197,12 @@ static const char *join(struct hub *hub, struct peer *peer, const struct hello *
   peer->id = id;
   peer->epoch = hello->epoch;
   peer->state = PEER_JOINED;
-  hub->place[hello->role][hello->index] = peer;
+  hub->place[hello->role][index] = peer;
   uint8_t welcome[WELCOME_BYTES];
   outbox_frame(peer->outbox, FRAME_WELCOME, welcome, welcome_encode(welcome));
   why = hub->ops->joined(hub->context, id, hello);
   if (why && peer->state == PEER_JOINED) {
-    hub->place[hello->role][hello->index] = NULL;
+    hub->place[hello->role][index] = NULL;
     peer->state = PEER_NEW; /* it never joined: no loss is told */
   } else if (!why) {
     hub_mark_dirty(hub, peer);

@@ -124,10 +124,13 @@ static gboolean start_controller(struct local *l, GError **error)
   return endpoint && write_cluster_file(l, endpoint, error);
 }
 
+/* One that has ended is nobody. */
 static struct child *find(struct local *l, enum actor_kind kind, uint32_t index)
 {
   for (guint i = 0; i < l->children->len; i++) {
     struct child *child = &g_array_index(l->children, struct child, i);
+    if (child->pid != 0 && waitpid(child->pid, NULL, WNOHANG) != 0)
+      child->pid = 0;
     if (child->kind == kind && child->index == index && child->pid != 0)
       return child;
   }
@@ -250,11 +253,7 @@ void local_stop(struct local *l)
       kill(g_array_index(l->children, struct child, i).pid, SIGTERM);
   for (guint i = 1; i < l->children->len; i++)
     end_child(&g_array_index(l->children, struct child, i));
-  if (l->children->len > 0) {
-    struct child *controller = &g_array_index(l->children, struct child, 0);
-    kill(controller->pid, SIGTERM);
-    end_child(controller);
-  }
+  local_end(l, ACTOR_CONTROLLER, 0);
   if (l->folder)
     remove_folder(l->folder);
   g_array_unref(l->children);
@@ -265,6 +264,15 @@ void local_stop(struct local *l)
   g_free(l->log_level);
   g_free(l->record);
   g_free(l);
+}
+
+void local_end(struct local *l, enum actor_kind kind, uint32_t index)
+{
+  struct child *child = find(l, kind, index);
+  if (!child)
+    return;
+  kill(child->pid, SIGTERM);
+  end_child(child);
 }
 
 const char *local_cluster_file(const struct local *l)

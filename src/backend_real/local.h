@@ -17,6 +17,8 @@ const char *local_cluster_file(const struct local *local);
 gboolean local_ensure(struct local *local, enum actor_kind kind, uint32_t index, uint32_t first_gpu,
                       GError **error);
 gboolean local_has(struct local *local, enum actor_kind kind, uint32_t index);
+/* Ends the process in this place, if there is one, and waits for it. */
+void local_end(struct local *local, enum actor_kind kind, uint32_t index);
 /* Sends a signal; FALSE: nobody there. */
 gboolean local_signal(struct local *local, enum actor_kind kind, uint32_t index, int signal_number);
 

@@ -90,6 +90,7 @@ static void ask(struct real_world *rw, struct fetch_op *fetch, uint32_t index)
   read->fetch = fetch->op.index;
   read->group = stream->group;
   read->stream = index;
+  read->opening = rw->opening[fetch->server[index]];
   read->bytes = (uint32_t)here;
   stream->at += here;
   stream->under_way++;
@@ -157,10 +158,11 @@ static void group_came(struct real_world *rw, struct fetch_op *fetch, uint32_t g
     real_gpu_pump(rw, g);
 }
 
-/* The actor must know before it looks for another copy, or it would ask the same server again at once. */
-static void peer_broken(struct real_world *rw, uint32_t server)
+/* The actor must know before it looks for another copy, or it would ask the same server again at once. What
+ * was asked before the server was dropped says nothing of one that is there again. */
+static void peer_broken(struct real_world *rw, uint32_t server, uint32_t opening)
 {
-  if (!(rw->peers >> server & 1) || rw->closed)
+  if (!(rw->peers >> server & 1) || rw->opening[server] != opening || rw->closed)
     return;
   real_world_drop_peer(rw, server);
   rw->actor_ops->peer_lost(rw->actor, ACTOR(ACTOR_MEMORY_SERVER, server));
@@ -185,7 +187,7 @@ static void read_done(struct note *note)
       group_came(rw, fetch, group);
   } else {
     fetch->failed = TRUE;
-    peer_broken(rw, fetch->server[read->stream]);
+    peer_broken(rw, fetch->server[read->stream], read->opening);
   }
   pump(rw, fetch);
   check_over(rw, fetch);

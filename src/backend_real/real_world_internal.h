@@ -19,6 +19,7 @@ struct read {
   struct note note;
   struct real_world *rw;
   uint32_t fetch, group, stream, bytes;
+  uint32_t opening; /* of its server, when it was asked */
   uint32_t self, next_free;
   gboolean good;
 };
@@ -79,9 +80,12 @@ struct lane {
   uint32_t lane, first, last; /* of copies, or of computes of a stream */
 };
 
+struct mover;
+
 struct real_gpu {
-  GArray *lanes;   /* of struct lane: lanes with copies that wait */
-  GArray *streams; /* of struct lane: streams with computes that wait */
+  struct mover *mover; /* of pageable copies; NULL: none yet */
+  GArray *lanes;       /* of struct lane: lanes with copies that wait */
+  GArray *streams;     /* of struct lane: streams with computes that wait */
 };
 
 struct slab {
@@ -106,8 +110,9 @@ struct real_world {
   struct slab fetches, copies, computes;
   GPtrArray *reads; /* of struct read * */
   uint32_t free_read;
-  uint64_t peers;  /* bit i: memory server i can be read */
-  gboolean closed; /* nothing is begun any more, and nobody is told */
+  uint64_t peers;                       /* bit i: memory server i can be read */
+  uint32_t opening[MEMORY_SERVERS_MAX]; /* grows whenever one is dropped */
+  gboolean closed;                      /* nothing is begun any more, and nobody is told */
   struct real_usage usage;
   GError *error;
 };
@@ -135,6 +140,10 @@ gboolean real_fetch_has(const struct fetch_op *fetch, uint32_t group);
 /* A copy has taken the group out of host memory. */
 void real_fetch_copied(struct real_world *rw, struct fetch_op *fetch, uint32_t group);
 void real_fetch_ended(void *context, uint64_t tag, gboolean good); /* of a read, on any thread */
+
+/* real_pageable.c */
+void real_pageable_issue(struct real_world *rw, struct copy_op *copy);
+void real_pageable_close(struct real_gpu *gpu);
 
 /* real_gpu.c */
 op_id real_copy(struct real_world *rw, const struct copy_spec *spec);

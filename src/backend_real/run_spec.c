@@ -2,6 +2,7 @@
 #include "backend_real/run_spec.h"
 
 #include <string.h>
+#include "backend_real/control_frame.h"
 #include "backend_real/real_world.h"
 #include "core/error.h"
 #include "harness/command.h"
@@ -203,6 +204,23 @@ gboolean run_meter_unpack(const uint8_t *data, size_t size, struct run_meter *m)
   memcpy(u->loads, each, sizeof u->loads);
   g_strlcpy(m->failure, failure, sizeof m->failure);
   return TRUE;
+}
+
+GBytes *run_failed_pack(uint32_t run, const char *text)
+{
+  gsize most = frame_payload_max(FRAME_FAILED) - sizeof(uint32_t) - 1, length = MIN(strlen(text), most);
+  const char *end;
+  g_utf8_validate(text, (gssize)length, &end); /* GVariant's strings are UTF-8 */
+  g_autofree char *valid = g_strndup(text, (gsize)(end - text));
+  return pack(g_variant_new("(us)", run, valid));
+}
+
+gboolean run_failed_unpack(const uint8_t *data, size_t size, uint32_t *run, char **text)
+{
+  g_autoptr(GVariant) value = parse("(us)", data, size);
+  if (value)
+    g_variant_get(value, "(us)", run, text);
+  return value != NULL;
 }
 
 GBytes *run_numbers_pack(uint32_t run, uint32_t number)

@@ -66,6 +66,10 @@ struct run_meter {
 GBytes *run_meter_pack(const struct run_meter *meter);
 gboolean run_meter_unpack(const uint8_t *data, size_t size, struct run_meter *meter);
 
+/* FAILED of a server: it cannot take part, and why (as much of the text as fits). */
+GBytes *run_failed_pack(uint32_t run, const char *text);
+gboolean run_failed_unpack(const uint8_t *data, size_t size, uint32_t *run, char **text); /* g_free */
+
 /* Payloads of one or two numbers: METER (run, number), END, GRANTED (run, 0). */
 GBytes *run_numbers_pack(uint32_t run, uint32_t number);
 gboolean run_numbers_unpack(const uint8_t *data, size_t size, uint32_t *run, uint32_t *number);

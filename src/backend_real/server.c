@@ -6,9 +6,9 @@
 #include "core/error.h"
 #include "harness/command.h"
 
-/* A memory server whose data connection broke, though the controller hears it, is tried again after this. */
-#define PEER_RETRY_NS NS_PER_S
-#define RECORDS_SENT  512
+#define RECORDS_SENT 512
+/* For a controller that was lost to be there again. */
+#define RELINK_NS (5 * NS_PER_S)
 
 static void frame_send(struct server *s, enum frame_kind kind, GBytes *bytes)
 {
@@ -51,46 +51,6 @@ static void send_record(void *context, const struct record *record)
   g_array_append_val(s->records, *record);
 }
 
-/* --- peers
- * ----------------------------------------------------------------------------------------------------------*/
-
-static const struct run_peer *peer_find(const struct server *s, uint32_t server)
-{
-  for (guint i = 0; i < s->peers->len; i++)
-    if (g_array_index(s->peers, struct run_peer, i).server == server)
-      return &g_array_index(s->peers, struct run_peer, i);
-  return NULL;
-}
-
-static void peer_open(struct server *s, uint32_t server)
-{
-  const struct run_peer *peer = peer_find(s, server);
-  if (peer)
-    real_world_peer(s->rw, server, peer->address, &peer->secret);
-}
-
-static void tell_member(struct server *s, uint32_t server, gboolean alive)
-{
-  struct message m = {.type = MESSAGE_MEMBER, .member = {.index = server, .alive = alive}};
-  s->ear_ops->message(s->ear, ACTOR(ACTOR_CONTROLLER, 0), &m);
-}
-
-static void peer_retry(void *context, uint64_t tag)
-{
-  struct server *s = context;
-  if (!s->actor || (uint32_t)(tag >> 32) != s->spec.run || real_world_has_peer(s->rw, (uint32_t)tag))
-    return;
-  peer_open(s, (uint32_t)tag);
-  tell_member(s, (uint32_t)tag, TRUE);
-}
-
-static void peer_broken(void *context, uint32_t server)
-{
-  struct server *s = context;
-  g_message("run %u: reads from memory server %u failed; trying again in 1 s", s->spec.run, server);
-  loop_timer(s->loop, loop_now(s->loop) + PEER_RETRY_NS, peer_retry, s, (uint64_t)s->spec.run << 32 | server);
-}
-
 /* --- a run
  * ----------------------------------------------------------------------------------------------------------*/
 
@@ -122,6 +82,7 @@ static void run_close(struct server *s)
   s->experiment = NULL;
   s->going = FALSE;
   s->left = 0;
+  s->broken = s->given_up = 0;
 }
 
 static gboolean has_place(const struct server *s, GError **error)
@@ -151,15 +112,15 @@ static gboolean run_open(struct server *s, GError **error)
     return FALSE;
   s->transport_options = (struct transport_options){.pace_bytes_s = gbit_to_bytes_per_s(s->spec.pace_gbit_s)};
   s->images = images_new(s->setup->catalog, *s->spec.image_folder ? s->spec.image_folder : NULL, error);
-  if (!s->images ||
-      !host_memory_map(&s->memory, s->kind->memory_bytes(&s->setup->config, s->options->index), error))
+  if (!s->images || !host_memory_map(&s->memory, s->kind->memory_bytes(&s->setup->config, s->options->index),
+                                     s->kind->touch, error))
     return FALSE;
   struct real_world_config world = {.loop = s->loop,
                                     .config = &s->setup->config,
                                     .self = ACTOR(s->options->kind, s->options->index),
                                     .send = send_message,
                                     .record = s->spec.records ? send_record : NULL,
-                                    .peer_broken = peer_broken,
+                                    .peer_broken = server_peer_broken,
                                     .context = s};
   s->rw = real_world_new(&world);
   real_world_set_memory(s->rw, &s->memory, s->images);
@@ -220,7 +181,7 @@ static void prepare(struct server *s, const uint8_t *data, size_t size)
   }
   g_autofree char *text = g_strdup_printf("%s %u: %s", s->kind->name, s->options->index, error->message);
   g_warning("run %u: %s", spec.run, text);
-  link_send(s->link, FRAME_FAILED, text, MIN(strlen(text), 4000));
+  frame_send(s, FRAME_FAILED, run_failed_pack(spec.run, text));
   run_close(s);
 }
 
@@ -231,10 +192,7 @@ static void go(struct server *s, const uint8_t *data, size_t size)
   g_autoptr(GArray) peers = run_peers_unpack(data, size, &run);
   if (!peers || !s->actor || run != s->spec.run)
     return;
-  g_array_unref(s->peers);
-  s->peers = g_steal_pointer(&peers);
-  for (guint i = 0; i < s->peers->len; i++)
-    peer_open(s, g_array_index(s->peers, struct run_peer, i).server);
+  server_peers_set(s, g_steal_pointer(&peers));
   if (!s->going)
     s->went = loop_now(s->loop);
   s->going = TRUE;
@@ -295,49 +253,61 @@ static void on_frame(void *context, enum frame_kind kind, const uint8_t *data, s
     grant(s, data, size);
   else if (kind == FRAME_METER || kind == FRAME_END)
     metered(s, kind, data, size);
-  else if (kind == FRAME_BYE)
-    loop_quit(s->loop);
 }
 
-/* The data plane follows what the controller says of memory servers: a dead one's reads must end before the
- * actor looks for copies. */
 static void on_message(void *context, uint32_t run, const struct message *m)
 {
   struct server *s = context;
   if (!s->actor || run != s->spec.run)
     return;
-  if (m->type == MESSAGE_MEMBER && m->member.alive)
-    peer_open(s, m->member.index);
-  else if (m->type == MESSAGE_MEMBER)
-    real_world_drop_peer(s->rw, m->member.index);
-  else if (m->type == MESSAGE_LEAVE)
+  server_peers_follow(s, m);
+  if (m->type == MESSAGE_LEAVE)
     s->left = loop_now(s->loop);
   s->ear_ops->message(s->ear, ACTOR(ACTOR_CONTROLLER, 0), m);
 }
 
+static void link_open(struct server *s, int64_t timeout_ns, GError **error);
+
+/* A process that was stopped for longer than the hub waits, or whose connection was cut, takes part again as
+ * one that began anew. */
 static void on_lost(void *context, const char *why)
 {
   struct server *s = context;
-  g_set_error(&s->error, DM_ERROR, DM_ERROR_FAILED, "%s %u: the controller is lost: %s", s->kind->name,
-              s->options->index, why);
-  loop_quit(s->loop);
+  enum link_loss loss = link_loss(s->link);
+  run_close(s);
+  if (loss == LINK_BROKE) {
+    g_message("%s %u: %s; linking anew", s->kind->name, s->options->index, why);
+    link_free(s->link);
+    link_open(s, RELINK_NS, &s->error);
+  } else if (loss == LINK_REFUSED) {
+    g_set_error(&s->error, DM_ERROR, DM_ERROR_FAILED, "%s %u: the controller is lost: %s", s->kind->name,
+                s->options->index, why);
+  }
+  if (loss == LINK_ENDED)
+    g_message("%s %u: %s", s->kind->name, s->options->index, why);
+  if (loss != LINK_BROKE || !s->link)
+    loop_quit(s->loop);
 }
 
 static const struct link_ops link_ops = {
     .welcome = on_welcome, .frame = on_frame, .message = on_message, .lost = on_lost};
 
+/* The hub gives a place to the one with the highest epoch: an old connection that it has not missed yet must
+ * not keep the new one out. */
+static void link_open(struct server *s, int64_t timeout_ns, GError **error)
+{
+  struct link_config config = s->options->link;
+  struct hello hello = {.role = s->options->kind, .index = s->options->index};
+  s->epoch = MAX(s->epoch + 1, (uint32_t)(g_get_real_time() / G_USEC_PER_SEC));
+  hello.epoch = s->epoch;
+  g_strlcpy(hello.version, program_version(), sizeof hello.version);
+  config.connect_timeout_ns = timeout_ns;
+  s->link = link_new(s->loop, &config, &hello, &link_ops, s, error);
+}
+
 static void on_signal(void *context)
 {
   loop_quit(context);
-}
-
-static struct hello make_hello(const struct server_options *options)
-{
-  struct hello hello = {.role = options->kind,
-                        .index = options->index,
-                        .epoch = (uint32_t)(g_get_real_time() / G_USEC_PER_SEC)};
-  g_strlcpy(hello.version, program_version(), sizeof hello.version);
-  return hello;
 }
 
 static gboolean record_open(struct server *s, GError **error)
@@ -355,17 +325,14 @@ gboolean server_run(const struct server_options *options, GError **error)
                      .records = g_array_new(FALSE, FALSE, sizeof(struct record)),
                      .peers = g_array_new(FALSE, TRUE, sizeof(struct run_peer)),
                      .loop = loop_new()};
-  struct hello hello = make_hello(options);
   loop_before_wait(s.loop, records_flush, &s);
   loop_on_signals(s.loop, on_signal, s.loop);
-  gboolean good = record_open(&s, error);
-  if (good)
-    s.link = link_new(s.loop, &options->link, &hello, &link_ops, &s, error);
-  good = s.link != NULL;
+  if (record_open(&s, error))
+    link_open(&s, options->link.connect_timeout_ns, error);
+  gboolean good = s.link != NULL;
   if (good) {
     loop_run(s.loop);
     run_close(&s);
-    link_send(s.link, FRAME_BYE, NULL, 0);
   }
   link_free(s.link);
   loop_free(s.loop);

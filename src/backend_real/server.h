@@ -26,6 +26,7 @@ struct server {
   const struct server_options *options;
   const struct server_kind *kind;
   struct recording *recording; /* NULL: none */
+  uint32_t epoch;              /* of the link */
   GError *error;               /* why it ends, NULL: it was asked to */
 
   /* Of the run; spec.run 0: none. */
@@ -49,12 +50,15 @@ struct server {
   GArray *held;       /* of struct message: mail before GO */
   GArray *records;    /* of struct record, not yet sent */
   GArray *peers;      /* of struct run_peer: as last told */
+  uint64_t broken;    /* memory servers whose data connections broke, to be tried again */
+  uint64_t given_up;  /* those that the controller takes for dead */
 };
 
 /* What differs between the two. */
 struct server_kind {
   const char *name;
   uint64_t (*memory_bytes)(const struct config *config, uint32_t index);
+  gboolean touch; /* all of it is going to be used; else as it is filled */
   /* Opens what it stands on and makes the actor; on failure close() follows. */
   gboolean (*open)(struct server *server, GError **error);
   void (*actor_free)(void *actor);
@@ -64,7 +68,16 @@ struct server_kind {
 };
 extern const struct server_kind server_kind_gpu, server_kind_memory;
 
-/* Until SIGTERM or SIGINT, the controller's BYE, or the link's loss (FALSE + error). */
+/* Until SIGTERM or SIGINT, the controller's BYE, or the link's loss (FALSE + error). A link that only broke
+ * is opened anew, 5 s being the controller's to be there again; a run that was on is closed, and the
+ * controller may take this server in again, as one that joins. */
 gboolean server_run(const struct server_options *options, GError **error);
+
+/* server_peers.c: whom it reads from */
+void server_peers_set(struct server *s, GArray *peers); /* takes the array */
+/* Before the actor is told: a dead one's reads must end before it looks for copies. */
+void server_peers_follow(struct server *s, const struct message *message);
+/* Reads from one failed, and the actor was told. */
+void server_peer_broken(void *server, uint32_t peer);
 
 #endif
