@@ -54,7 +54,7 @@ static void ready_came(struct client *c, const uint8_t *data, size_t size)
   struct run_ready ready;
   if (!run_ready_unpack(data, size, &ready))
     return;
-  if (ready.digest == run_digest(c->run->setup))
+  if (ready.digest == setup_digest(c->run->setup))
     run_start(c, &ready);
   else
     run_fail(c, g_error_new(DM_ERROR, DM_ERROR_FAILED,
@@ -89,7 +89,7 @@ static void on_message(void *context, uint32_t run, const struct message *messag
   struct client *c = context;
   if (!c->run || run != c->run->number || c->run->state == STATE_OVER)
     return;
-  workload_actor.message(c->run->workload, ACTOR(ACTOR_CONTROLLER, 0), message);
+  c->run->ear_ops->message(c->run->ear, ACTOR(ACTOR_CONTROLLER, 0), message);
   if (c->run->state == STATE_ON && run_is_over(c))
     run_on(c);
 }
@@ -222,6 +222,7 @@ static void run_clear(struct client *c)
   if (run->rw)
     real_world_close(run->rw);
   workload_free(run->workload);
+  recorder_free(run->recorder);
   real_world_free(run->rw);
   metrics_free(run->metrics);
   progress_free(run->progress);
@@ -230,6 +231,25 @@ static void run_clear(struct client *c)
   g_clear_error(&run->error);
   g_free(run->ready);
   g_clear_pointer(&c->run, g_free);
+}
+
+/* The load generator, and who hears for it. */
+static gboolean load_begin(struct client_run *run, GError **error)
+{
+  struct world *seam = real_world_seam(run->rw);
+  if (run->options->recording) {
+    run->recorder = recorder_new(run->options->recording, seam);
+    seam = recorder_seam(run->recorder);
+  }
+  run->workload = workload_new(run->setup, seam, on_request, run, error);
+  if (!run->workload)
+    return FALSE;
+  run->ear_ops = run->recorder ? &recorder_actor : &workload_actor;
+  run->ear = run->recorder ? (void *)run->recorder : run->workload;
+  if (run->recorder)
+    recorder_set_actor(run->recorder, &workload_actor, run->workload);
+  real_world_set_actor(run->rw, run->ear_ops, run->ear);
+  return TRUE;
 }
 
 gboolean client_run(struct client *c, const struct client_options *options, const struct setup *setup,
@@ -247,12 +267,7 @@ gboolean client_run(struct client *c, const struct client_options *options, cons
       .options = options, .setup = setup, .experiment = setup->experiment, .outputs = outputs};
   c->run = run;
   run->rw = real_world_new(&world);
-  run->workload = workload_new(setup, real_world_seam(run->rw), on_request, run, error);
-  gboolean good = run->workload != NULL;
-  if (good) {
-    real_world_set_actor(run->rw, &workload_actor, run->workload);
-    good = run_begin(c, info, error);
-  }
+  gboolean good = load_begin(run, error) && run_begin(c, info, error);
   if (good) {
     loop_run(c->loop);
     progress_free(g_steal_pointer(&run->progress));

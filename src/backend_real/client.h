@@ -6,6 +6,7 @@
 #include "backend_real/cluster_file.h"
 #include "backend_real/run_spec.h"
 #include "harness/backend.h"
+#include "harness/recorder.h"
 
 struct client;
 
@@ -19,6 +20,7 @@ struct client_options {
   double pace_gbit_s;
   gboolean share_gpus;
   char **sets;
+  struct recording *recording; /* of its own actor, NULL: none */
   /* [events] that need hands on the machines: add and fail. NULL: refused. */
   gboolean (*event)(void *context, const struct experiment_event *event, GError **error);
   void *context;

@@ -21,6 +21,9 @@ struct client_run {
   const struct experiment *experiment;
   const struct run_outputs *outputs;
   struct workload *workload;
+  struct recorder *recorder;       /* NULL: nothing is recorded */
+  const struct actor_ops *ear_ops; /* who is told what the workload is to hear: it, or the recorder */
+  void *ear;
   struct metrics *metrics;
   struct progress *progress;
   struct real_world *rw;

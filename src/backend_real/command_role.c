@@ -13,7 +13,7 @@
 #include "core/error.h"
 
 struct arguments {
-  char *cluster, *address, *log, *log_format, *metrics;
+  char *cluster, *address, *log, *log_format, *metrics, *record;
   gint index, first_gpu, parent, listening_fd, metrics_fd;
 };
 
@@ -24,6 +24,7 @@ static void arguments_clear(struct arguments *a)
   g_free(a->log);
   g_free(a->log_format);
   g_free(a->metrics);
+  g_free(a->record);
 }
 
 /* A child of `run --local` ends with its parent, even one that was killed. */
@@ -49,6 +50,7 @@ static gboolean arguments_read(int argc, char **argv, struct arguments *a, GErro
       {"log-format", 0, 0, G_OPTION_ARG_FILENAME, &a->log_format, NULL, NULL},
       {"metrics", 0, 0, G_OPTION_ARG_FILENAME, &a->metrics, NULL, NULL},
       {"metrics-fd", 0, 0, G_OPTION_ARG_INT, &a->metrics_fd, NULL, NULL},
+      {"record", 0, 0, G_OPTION_ARG_FILENAME, &a->record, NULL, NULL},
       {"parent", 0, 0, G_OPTION_ARG_INT, &a->parent, NULL, NULL},
       {"listening-fd", 0, 0, G_OPTION_ARG_INT, &a->listening_fd, NULL, NULL},
       {NULL, 0, 0, 0, NULL, NULL, NULL},
@@ -93,7 +95,7 @@ static gboolean run_controller(int argc, char **argv, GError **error)
   g_autoptr(ClusterFile) file = good ? cluster_file_load(a.cluster, error) : NULL;
   log_process(ACTOR(ACTOR_CONTROLLER, 0));
   good = file && cluster_file_hub(file, &keys, &hub, error) && metrics_socket(&a, &metrics, error) &&
-         coordinator_run(&hub, metrics, tell_endpoint, &a, error);
+         coordinator_run(&hub, metrics, a.record, tell_endpoint, &a, error);
   arguments_clear(&a);
   return good;
 }
@@ -114,6 +116,7 @@ static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError *
     log_process(ACTOR(kind, (uint32_t)a.index));
     options.index = (uint32_t)a.index;
     options.first_gpu = (uint32_t)a.first_gpu;
+    options.record = a.record;
     options.data_address = a.address ? a.address : (char *)"127.0.0.1";
     good = server_run(&options, error);
   }
@@ -144,6 +147,9 @@ static gboolean run_memory_server(int argc, char **argv, GError **error)
   "  --log-format F    text (default) or json, one object a line; under systemd the journal gets all\n"      \
   "                    fields anyway\n"                                                                      \
   "  --metrics A       serve Prometheus metrics at http://A/metrics: [HOST:]PORT, loopback without HOST\n"   \
+  "  --record FILE     notes all that its part of the core is told and does, in a new file "                 \
+  "FILE.ROLE-INDEX,\n"                                                                                       \
+  "                    for `distmind-sim rerun`\n"                                                           \
   "\nEnds on SIGTERM. "
 
 const struct command command_controller = {

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include "backend_real/client.h"
 #include "backend_real/local.h"
+#include "backend_real/local_record.h"
 #include "backend_real/log.h"
 #include "backend_real/real_world.h"
 #include "core/error.h"
@@ -11,11 +12,13 @@
 /* One command a process: its options and what it opened. */
 static struct {
   gboolean local_wanted, share_gpus;
-  char *cluster, *device, *transport, *images, *log, *log_format, *metrics;
+  char *cluster, *device, *transport, *images, *log, *log_format, *metrics, *record;
   double pace;
   struct local *local;
   struct client *client;
+  struct recording *recording;
   struct client_options options;
+  GError *record_error; /* what went wrong with the recording at the end */
 } real;
 
 static const GOptionEntry options[] = {
@@ -29,6 +32,7 @@ static const GOptionEntry options[] = {
     {"log", 0, 0, G_OPTION_ARG_FILENAME, &real.log, NULL, NULL},
     {"log-format", 0, 0, G_OPTION_ARG_FILENAME, &real.log_format, NULL, NULL},
     {"metrics", 0, 0, G_OPTION_ARG_FILENAME, &real.metrics, NULL, NULL},
+    {"record", 0, 0, G_OPTION_ARG_FILENAME, &real.record, NULL, NULL},
     {NULL, 0, 0, 0, NULL, NULL, NULL},
 };
 
@@ -100,20 +104,41 @@ static gboolean local_event(void *context, const struct experiment_event *event,
 /* --- the backend
  * ----------------------------------------------------------------------------------------------------*/
 
-static gboolean real_open(const struct experiment *base, char **sets, GError **error)
+static gboolean record_open(gboolean force, GError **error)
+{
+  if (!real.record)
+    return TRUE;
+  if (!local_record_clear(real.record, real.local_wanted, force, error))
+    return FALSE;
+  real.recording = recording_create(real.record, ACTOR(ACTOR_CLIENT, 0), error);
+  return real.recording != NULL;
+}
+
+/* After all processes have ended. */
+static void record_close(void)
+{
+  gboolean began = real.recording != NULL;
+  if (recording_close(real.recording, &real.record_error) && began && real.local_wanted)
+    local_record_join(real.record, &real.record_error);
+}
+
+static gboolean real_open(const struct experiment *base, char **sets, gboolean force, GError **error)
 {
   (void)base;
-  if (!options_check(error))
+  if (!options_check(error) || !record_open(force, error))
     return FALSE;
   real.options = (struct client_options){.device = real.device ? real.device : "auto",
                                          .transport = real.transport ? real.transport : "auto",
                                          .image_folder = real.images ? real.images : "",
                                          .pace_gbit_s = real.pace,
                                          .share_gpus = real.share_gpus,
-                                         .sets = sets};
+                                         .sets = sets,
+                                         .recording = real.recording};
   if (real.local_wanted) {
-    struct local_options local = {
-        .log = real.log ? real.log : "warning", .log_format = real.log_format, .metrics = real.metrics};
+    struct local_options local = {.log = real.log ? real.log : "warning",
+                                  .log_format = real.log_format,
+                                  .metrics = real.metrics,
+                                  .record = real.record};
     real.local = local_start(&local, error);
     if (!real.local)
       return FALSE;
@@ -147,6 +172,8 @@ static void real_close(void)
 {
   client_free(real.client);
   local_stop(real.local);
+  record_close();
+  g_free(real.record);
   g_free(real.cluster);
   g_free(real.device);
   g_free(real.transport);
@@ -167,7 +194,13 @@ static const struct backend backend = {.name = "real",
 
 static gboolean run_command(int argc, char **argv, GError **error)
 {
-  return backend_run_command(&backend, argc, argv, error);
+  gboolean good = backend_run_command(&backend, argc, argv, error);
+  if (good && real.record_error) {
+    g_propagate_error(error, g_steal_pointer(&real.record_error));
+    good = FALSE;
+  }
+  g_clear_error(&real.record_error);
+  return good;
 }
 
 const struct command command_run = {
@@ -177,7 +210,7 @@ const struct command command_run = {
     .help =
         "run EXPERIMENT.ini --local|--cluster CLUSTER.ini [--device auto|cuda|host] [--transport auto|tcp]\n"
         "           [--pace GBIT_S] [--images FOLDER] [--share-gpus] [--metrics [HOST:]PORT]\n"
-        "           [--log LEVELS] [--log-format text|json]\n"
+        "           [--log LEVELS] [--log-format text|json] [--record FILE]\n"
         "           [--system A,B] [--set SECTION.KEY=VALUE]... [--trace FILE] [--seed N]\n"
         "           [--out FILE.db] [--force] [--timeline FILE.json] [--json] [--quiet] [--print-config]\n"
         "\n"
@@ -202,7 +235,12 @@ const struct command command_run = {
         "HOST\n"
         "  --log LEVELS      error, warning (default), info or debug; of some domains another, as in\n"
         "                    info,control=debug\n"
-        "  --log-format F    text (default) or json\n" RUN_OPTIONS_HELP "\n"
+        "  --log-format F    text (default) or json\n"
+        "  --record FILE     notes all that the core is told and does, in all processes, for `distmind-sim "
+        "rerun FILE`;\n"
+        "                    with --cluster: this client's alone, in FILE.client (other roles have --record "
+        "too);\n"
+        "                    an existing one needs --force\n" RUN_OPTIONS_HELP "\n"
         "Examples:\n"
         "  distmind-real run experiments/real-quickstart.ini --local\n"
         "  distmind-real run experiments/real-quickstart.ini --local --device host --pace 10 --json\n",

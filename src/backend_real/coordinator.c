@@ -29,6 +29,7 @@ void coordinator_over(struct coordinator *c)
     real_world_close(c->rw);
   coordinator_metrics_keep(c);
   controller_free(c->controller);
+  recorder_free(c->recorder);
   real_world_free(c->rw);
   setup_free(c->setup);
   experiment_free(c->experiment);
@@ -36,6 +37,7 @@ void coordinator_over(struct coordinator *c)
   members_end(c);
   g_array_set_size(c->records, 0);
   c->controller = NULL;
+  c->recorder = NULL;
   c->rw = NULL;
   c->setup = NULL;
   c->experiment = NULL;
@@ -140,9 +142,19 @@ void coordinator_start(struct coordinator *c)
   message_limits_init(&limits, catalog_models(config->catalog), gpus, config->memory_servers);
   hub_set_limits(c->hub, c->spec.run, &limits);
   c->rw = real_world_new(&world);
-  c->controller = controller_new(config, real_world_seam(c->rw));
-  real_world_set_actor(c->rw, &controller_actor, c->controller);
-  controller_actor.start(c->controller);
+  struct world *seam = real_world_seam(c->rw);
+  if (c->recording) {
+    c->recorder = recorder_new(c->recording, seam);
+    recorder_begin(c->recorder, c->setup, c->spec.run, world.self);
+    seam = recorder_seam(c->recorder);
+  }
+  c->controller = controller_new(config, seam);
+  c->ear_ops = c->recorder ? &recorder_actor : &controller_actor;
+  c->ear = c->recorder ? (void *)c->recorder : c->controller;
+  if (c->recorder)
+    recorder_set_actor(c->recorder, &controller_actor, c->controller);
+  real_world_set_actor(c->rw, c->ear_ops, c->ear);
+  c->ear_ops->start(c->ear);
 }
 
 /* --- the stages of a run
@@ -156,7 +168,7 @@ static void tell_client_ready(struct coordinator *c)
     if (member->stage == STAGE_GOING)
       g_string_append_printf(text, "%s%s", text->len ? "\n" : "", member->text);
   }
-  struct run_ready ready = {.run = c->spec.run, .digest = run_digest(c->setup), .text = text->str};
+  struct run_ready ready = {.run = c->spec.run, .digest = setup_digest(c->setup), .text = text->str};
   loop_timer_cancel(c->loop, c->deadline);
   c->deadline = 0;
   c->stage = RUN_ON;
@@ -311,7 +323,7 @@ static void on_message(void *context, actor_id peer, uint32_t run, const struct 
     hub_expel(c->hub, peer, "a message that is not its to send");
     return;
   }
-  controller_actor.message(c->controller, client ? ACTOR(ACTOR_CLIENT, 0) : peer, message);
+  c->ear_ops->message(c->ear, client ? ACTOR(ACTOR_CLIENT, 0) : peer, message);
   if (member && message->type == MESSAGE_JOIN)
     member->up = TRUE;
   if (c->stage == RUN_STARTING && message->type == MESSAGE_JOIN && all_up(c))
@@ -330,7 +342,7 @@ static void server_lost(struct coordinator *c, struct member *member, const char
     return;
   }
   if (c->controller)
-    controller_actor.peer_lost(c->controller, id);
+    c->ear_ops->peer_lost(c->ear, id);
   meter_check(c);
   members_connect(c); /* nobody waits for its grants any more */
 }
@@ -356,7 +368,7 @@ static void on_signal(void *context)
   loop_quit(context);
 }
 
-gboolean coordinator_run(const struct hub_config *config, int metrics,
+gboolean coordinator_run(const struct hub_config *config, int metrics, const char *record,
                          void (*listening)(void *context, const char *endpoint), void *context,
                          GError **error)
 {
@@ -366,7 +378,10 @@ gboolean coordinator_run(const struct hub_config *config, int metrics,
                           .records = g_array_new(FALSE, FALSE, sizeof(struct record))};
   loop_before_wait(c.loop, records_flush, &c);
   loop_on_signals(c.loop, on_signal, c.loop);
-  c.hub = hub_new(c.loop, config, &hub_ops, &c, error);
+  if (record)
+    c.recording = recording_create(record, ACTOR(ACTOR_CONTROLLER, 0), error);
+  if (!record || c.recording)
+    c.hub = hub_new(c.loop, config, &hub_ops, &c, error);
   gboolean good = c.hub != NULL;
   if (good) {
     if (metrics >= 0)
@@ -381,6 +396,8 @@ gboolean coordinator_run(const struct hub_config *config, int metrics,
   metrics_http_free(c.metrics);
   hub_free(c.hub);
   loop_free(c.loop);
+  if (!recording_close(c.recording, good ? error : NULL))
+    good = FALSE;
   g_array_unref(c.members);
   g_array_unref(c.grants);
   g_array_unref(c.records);

@@ -10,8 +10,9 @@
 #include "backend_real/control.h"
 
 /* Until SIGTERM or SIGINT. metrics: socket to serve them on (metrics_http.h), which it takes; -1 = none.
- * listening: called with the hub's address once it listens; may be NULL. */
-gboolean coordinator_run(const struct hub_config *config, int metrics,
+ * record: recordings go to a file of this name (recording_create), NULL: nowhere. listening: called with the
+ * hub's address once it listens; may be NULL. */
+gboolean coordinator_run(const struct hub_config *config, int metrics, const char *record,
                          void (*listening)(void *context, const char *endpoint), void *context,
                          GError **error);
 

@@ -7,6 +7,7 @@
 #include "backend_real/real_world.h"
 #include "backend_real/run_spec.h"
 #include "core/controller.h"
+#include "harness/recorder.h"
 
 enum member_stage {
   STAGE_GONE,      /* its usage is kept */
@@ -40,8 +41,9 @@ enum run_stage { RUN_NONE, RUN_GATHERING, RUN_PREPARING, RUN_STARTING, RUN_ON, R
 struct coordinator {
   struct loop *loop;
   struct hub *hub;
-  GArray *members; /* of struct member */
-  GArray *grants;  /* of struct grant */
+  GArray *members;             /* of struct member */
+  GArray *grants;              /* of struct grant */
+  struct recording *recording; /* NULL: none */
 
   enum run_stage stage;
   uint32_t runs; /* so far: the last one's number */
@@ -51,6 +53,9 @@ struct coordinator {
   struct setup *setup;
   struct real_world *rw;
   struct controller *controller;
+  struct recorder *recorder;       /* NULL: nothing is recorded */
+  const struct actor_ops *ear_ops; /* who is told what the controller is to hear: it, or the recorder */
+  void *ear;
   GArray *records;
   uint32_t meter;    /* number being asked for, 0 = none */
   uint64_t deadline; /* timer of what is waited for */

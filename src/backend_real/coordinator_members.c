@@ -101,7 +101,8 @@ void member_ready(struct coordinator *c, struct member *member, const uint8_t *d
     hub_expel(c->hub, member->id, "READY is malformed");
     return;
   }
-  if (ready.run == c->spec.run && member->stage == STAGE_PREPARING && ready.digest != run_digest(c->setup)) {
+  if (ready.run == c->spec.run && member->stage == STAGE_PREPARING &&
+      ready.digest != setup_digest(c->setup)) {
     g_autofree char *text = g_strdup_printf(
         "%s: its experiment, profiles or hardware files are not the controller's", ready.text);
     cannot_take_part(c, member, text);

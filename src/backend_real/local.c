@@ -24,7 +24,7 @@ struct child {
 };
 
 struct local {
-  char *folder, *cluster_file, *hub_file, *program, *log, *log_format;
+  char *folder, *cluster_file, *hub_file, *program, *log, *log_format, *record;
   char *metrics_host;   /* "HOST:" or "" */
   guint64 metrics_port; /* the next process's; 0: none are served */
   GArray *children;     /* of struct child */
@@ -112,6 +112,8 @@ static gboolean spawn(struct local *l, enum actor_kind kind, uint32_t index, GPt
   add(arguments, "--log", l->log);
   if (l->log_format)
     add(arguments, "--log-format", l->log_format);
+  if (l->record)
+    add(arguments, "--record", l->record);
   if (metrics_fd >= 0)
     add_number(arguments, "--metrics-fd", metrics_fd);
   g_ptr_array_add(arguments, NULL);
@@ -222,6 +224,7 @@ struct local *local_start(const struct local_options *options, GError **error)
   l->children = g_array_new(FALSE, FALSE, sizeof(struct child));
   l->log = g_strdup(options->log);
   l->log_format = g_strdup(options->log_format);
+  l->record = g_strdup(options->record);
   gboolean good = !options->metrics || read_metrics(l, options->metrics, error);
   l->program = good ? g_file_read_link("/proc/self/exe", error) : NULL;
   l->folder = l->program ? g_dir_make_tmp("distmind-XXXXXX", error) : NULL;
@@ -290,6 +293,7 @@ void local_stop(struct local *l)
   g_free(l->log);
   g_free(l->log_format);
   g_free(l->metrics_host);
+  g_free(l->record);
   g_free(l);
 }
 

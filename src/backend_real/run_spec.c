@@ -74,31 +74,6 @@ gboolean run_spec_load(const struct run_spec *spec, struct experiment **experime
   return FALSE;
 }
 
-static void digest_profile(GChecksum *sum, const struct profile *profile, uint32_t hw_count)
-{
-  g_checksum_update(sum, (const guchar *)profile->name, -1);
-  g_checksum_update(sum, (const guchar *)profile->layer_bytes, (gssize)(profile->layers * sizeof(uint64_t)));
-  for (uint32_t hw = 0; hw < hw_count; hw++)
-    g_checksum_update(sum, (const guchar *)profile->timing[hw].layer_ns,
-                      (gssize)(profile->layers * sizeof(double)));
-}
-
-uint64_t run_digest(const struct setup *setup)
-{
-  g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
-  guint8 digest[32];
-  gsize length = sizeof digest;
-  uint64_t first;
-  g_checksum_update(sum, (const guchar *)setup->experiment->text, -1);
-  g_checksum_update(sum, (const guchar *)setup->experiment->overrides, -1);
-  g_checksum_update(sum, (const guchar *)setup->constants, -1);
-  for (uint32_t p = 0; p < setup->catalog->profiles->len; p++)
-    digest_profile(sum, setup->catalog->profiles->pdata[p], setup->catalog->hw_count);
-  g_checksum_get_digest(sum, digest, &length);
-  memcpy(&first, digest, sizeof first);
-  return first;
-}
-
 /* --- ready
  * ----------------------------------------------------------------------------------------------------------*/
 

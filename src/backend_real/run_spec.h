@@ -29,8 +29,6 @@ gboolean run_spec_unpack(const uint8_t *data, size_t size, struct run_spec *spec
 /* Reads the experiment and sets it up as this process is told. Keeps both: free setup first. */
 gboolean run_spec_load(const struct run_spec *spec, struct experiment **experiment, struct setup **setup,
                        GError **error);
-/* Differs where experiments, profiles or hardware files differ. */
-uint64_t run_digest(const struct setup *setup);
 
 /* READY of a server: what it found, for the user; where its shelf listens. Of the hub to the client: all of
  * them. */

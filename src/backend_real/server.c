@@ -62,6 +62,7 @@ static void run_close(struct server *s)
     real_world_close(s->rw);
   if (s->actor)
     s->kind->actor_free(s->actor);
+  recorder_free(s->recorder);
   real_world_free(s->rw);
   if (s->shelf)
     s->transport->shelf_free(s->shelf);
@@ -76,6 +77,7 @@ static void run_close(struct server *s)
   g_array_set_size(s->peers, 0);
   s->rw = NULL;
   s->actor = NULL;
+  s->recorder = NULL;
   s->shelf = NULL;
   s->images = NULL;
   s->setup = NULL;
@@ -92,6 +94,16 @@ static gboolean has_place(const struct server *s, GError **error)
   uint32_t places = s->options->kind == ACTOR_GPU_SERVER ? config->servers : config->memory_servers;
   return s->options->index < places || input_error(error, NULL, 0, "%s %u: the experiment has places 0 to %u",
                                                    s->kind->name, s->options->index, places - 1);
+}
+
+static void record_begin(struct server *s)
+{
+  s->seam = real_world_seam(s->rw);
+  if (!s->recording)
+    return;
+  s->recorder = recorder_new(s->recording, s->seam);
+  recorder_begin(s->recorder, s->setup, s->spec.run, ACTOR(s->options->kind, s->options->index));
+  s->seam = recorder_seam(s->recorder);
 }
 
 static gboolean run_open(struct server *s, GError **error)
@@ -115,7 +127,19 @@ static gboolean run_open(struct server *s, GError **error)
                                     .context = s};
   s->rw = real_world_new(&world);
   real_world_set_memory(s->rw, &s->memory, s->images);
+  record_begin(s);
   return s->kind->open(s, error);
+}
+
+/* The actor is there: who hears for it? */
+static void actor_begin(struct server *s)
+{
+  s->ear_ops = s->recorder ? &recorder_actor : s->kind->actor;
+  s->ear = s->recorder ? s->recorder : s->actor;
+  if (s->recorder)
+    recorder_set_actor(s->recorder, s->kind->actor, s->actor);
+  real_world_set_actor(s->rw, s->ear_ops, s->ear);
+  s->ear_ops->start(s->ear);
 }
 
 static void limits_set(struct server *s)
@@ -131,7 +155,7 @@ static void send_ready(struct server *s)
 {
   g_autofree char *text = s->kind->describe(s);
   struct run_ready ready = {.run = s->spec.run,
-                            .digest = run_digest(s->setup),
+                            .digest = setup_digest(s->setup),
                             .address = s->shelf ? (char *)s->transport->shelf_address(s->shelf) : NULL,
                             .text = text};
   frame_send(s, FRAME_READY, run_ready_pack(&ready));
@@ -151,8 +175,7 @@ static void prepare(struct server *s, const uint8_t *data, size_t size)
     limits_set(s);
     if (s->options->kind == ACTOR_GPU_SERVER)
       images_prepare(s->images);
-    real_world_set_actor(s->rw, s->kind->actor, s->actor);
-    s->kind->actor->start(s->actor);
+    actor_begin(s);
     if (real_world_error(s->rw))
       error = g_error_copy(real_world_error(s->rw));
   }
@@ -244,7 +267,7 @@ static void on_message(void *context, uint32_t run, const struct message *m)
   server_peers_follow(s, m);
   if (m->type == MESSAGE_LEAVE)
     s->left = loop_now(s->loop);
-  s->kind->actor->message(s->actor, ACTOR(ACTOR_CONTROLLER, 0), m);
+  s->ear_ops->message(s->ear, ACTOR(ACTOR_CONTROLLER, 0), m);
 }
 
 static void link_open(struct server *s, int64_t timeout_ns, GError **error);
@@ -291,6 +314,13 @@ static void on_signal(void *context)
   loop_quit(context);
 }
 
+static gboolean record_open(struct server *s, GError **error)
+{
+  if (s->options->record)
+    s->recording = recording_create(s->options->record, ACTOR(s->options->kind, s->options->index), error);
+  return !s->options->record || s->recording;
+}
+
 gboolean server_run(const struct server_options *options, GError **error)
 {
   struct server s = {.options = options,
@@ -301,7 +331,8 @@ gboolean server_run(const struct server_options *options, GError **error)
                      .loop = loop_new()};
   loop_before_wait(s.loop, records_flush, &s);
   loop_on_signals(s.loop, on_signal, s.loop);
-  link_open(&s, options->link.connect_timeout_ns, error);
+  if (record_open(&s, error))
+    link_open(&s, options->link.connect_timeout_ns, error);
   gboolean good = s.link != NULL;
   if (good) {
     if (options->metrics >= 0)
@@ -312,6 +343,8 @@ gboolean server_run(const struct server_options *options, GError **error)
   metrics_http_free(s.metrics);
   link_free(s.link);
   loop_free(s.loop);
+  if (!recording_close(s.recording, s.error || !good ? NULL : &s.error))
+    good = FALSE;
   g_array_unref(s.held);
   g_array_unref(s.records);
   g_array_unref(s.peers);

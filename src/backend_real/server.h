@@ -11,6 +11,7 @@
 #include "backend_real/real_world.h"
 #include "backend_real/run_spec.h"
 #include "backend_real/server_metrics.h"
+#include "harness/recorder.h"
 
 struct server_options {
   enum actor_kind kind; /* ACTOR_GPU_SERVER or ACTOR_MEMORY_SERVER */
@@ -19,6 +20,7 @@ struct server_options {
   char *data_address; /* HOST or HOST:PORT where its shelf listens */
   uint32_t first_gpu; /* ordinal of its first GPU on this machine */
   int metrics;        /* socket to serve them on, which it takes; -1 = none */
+  char *record;       /* recordings go to files of this name (recording_create), NULL: nowhere */
 };
 
 struct server {
@@ -28,6 +30,7 @@ struct server {
   const struct server_kind *kind;
   struct metrics_http *metrics; /* NULL: not served */
   struct server_totals before;  /* of the runs that are over */
+  struct recording *recording;  /* NULL: none */
   uint32_t epoch;               /* of the link */
   GError *error;                /* why it ends, NULL: it was asked to */
 
@@ -42,7 +45,11 @@ struct server {
   const struct device_ops *device;
   struct shelf *shelf;
   struct real_world *rw;
+  struct world *seam; /* of the actor: the world's, or the recorder's before it */
   void *actor;
+  struct recorder *recorder;       /* NULL: nothing is recorded */
+  const struct actor_ops *ear_ops; /* who is told what the actor is to hear: the actor, or the recorder */
+  void *ear;
   gboolean going;
   int64_t went, left; /* GO and LEAVE, on the loop's clock; left 0: not yet */
   GArray *held;       /* of struct message: mail before GO */

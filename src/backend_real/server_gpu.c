@@ -11,7 +11,7 @@ static gboolean open_parts(struct server *s, GError **error)
       !real_world_open_device(s->rw, s->device, gpus, s->options->first_gpu, s->spec.share_gpus,
                               gpu_server_gpu_bytes(config, index), error))
     return FALSE;
-  s->actor = gpu_server_new(config, index, real_world_seam(s->rw));
+  s->actor = gpu_server_new(config, index, s->seam);
   return TRUE;
 }
 

@@ -19,7 +19,7 @@ static gboolean open_parts(struct server *s, GError **error)
   if (!s->shelf || !real_world_open_reader(s->rw, s->transport, &s->transport_options, error))
     return FALSE;
   real_world_set_shelf(s->rw, s->transport, s->shelf);
-  s->actor = memory_server_new(config, index, real_world_seam(s->rw));
+  s->actor = memory_server_new(config, index, s->seam);
   return TRUE;
 }
 

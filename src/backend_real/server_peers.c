@@ -20,7 +20,7 @@ static const struct run_peer *peer_find(const GArray *peers, uint32_t server)
 static void tell_actor(struct server *s, uint32_t server, gboolean alive)
 {
   struct message m = {.type = MESSAGE_MEMBER, .member = {.index = server, .alive = alive}};
-  s->kind->actor->message(s->actor, ACTOR(ACTOR_CONTROLLER, 0), &m);
+  s->ear_ops->message(s->ear, ACTOR(ACTOR_CONTROLLER, 0), &m);
 }
 
 static void peer_open(struct server *s, uint32_t server)

@@ -28,8 +28,8 @@ struct backend {
   /* Somebody may fall silent in this experiment: heartbeats are needed. */
   gboolean (*needs_heartbeats)(const struct experiment *experiment);
   /* Before the first system runs, with everything set up; NULL: nothing to do. sets as given to
-   * experiment_load. */
-  gboolean (*open)(const struct experiment *base, char **sets, GError **error);
+   * experiment_load. force: files that are there may be replaced. */
+  gboolean (*open)(const struct experiment *base, char **sets, gboolean force, GError **error);
   /* Runs one system to its end, or until interrupted. *notices receives lines for the user (g_free). FALSE +
    * error: bad input met on the way (a trace's malformed row), or the run failed. */
   gboolean (*run)(const struct setup *setup, const struct run_info *info, const struct run_outputs *outputs,

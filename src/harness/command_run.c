@@ -178,7 +178,7 @@ static gboolean run_all(struct session *s, const struct arguments *a, const char
   g_autofree char *out = a->out ? g_strdup(a->out) : default_out(base->name);
   if (!outputs_open(s, base, out, a->force, error))
     return FALSE;
-  if (s->backend->open && !s->backend->open(base, sets, error))
+  if (s->backend->open && !s->backend->open(base, sets, a->force, error))
     return FALSE;
   guint done = 0;
   while (done < s->setups->len && !interrupted) {

@@ -27,6 +27,8 @@ struct setup {
 struct setup *setup_new(const struct experiment *experiment, uint32_t capabilities, gboolean keep_heartbeats,
                         GError **error);
 void setup_free(struct setup *setup);
+/* Differs where experiments, profiles or hardware files differ. */
+uint64_t setup_digest(const struct setup *setup);
 typedef struct setup Setup;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Setup, setup_free)
 
