@@ -206,6 +206,7 @@ static gboolean run_command(int argc, char **argv, GError **error)
 const struct command command_run = {
     .name = "run",
     .summary = "run an experiment on real processes, links and GPUs",
+    .first = "experiments/real-quickstart.ini --local",
     .run = run_command,
     .help =
         "run EXPERIMENT.ini --local|--cluster CLUSTER.ini [--device auto|cuda|host] [--transport auto|tcp]\n"

@@ -44,4 +44,5 @@ const struct command command_run = {
     .summary = "run an experiment under its serving systems and compare them",
     .run = run_command,
     .help = help,
+    .first = "experiments/quickstart.ini",
 };

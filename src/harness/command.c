@@ -43,16 +43,17 @@ static void print_help(const GPtrArray *commands)
          program);
   for (guint i = 0; i < commands->len; i++) {
     const struct command *command = commands->pdata[i];
-    printf("  %-10s %s\n", command->name, command->summary);
+    printf("  %-13s %s\n", command->name, command->summary);
   }
   printf("\n  %s COMMAND --help   what a command takes, with examples\n  %s --version        the version\n",
          program, program);
-  if (find_command(commands, "run"))
+  const struct command *run = find_command(commands, "run");
+  if (run && run->first)
     printf("\nstart here:\n"
-           "  %s run experiments/quickstart.ini --out first.db\n"
+           "  %s run %s --out first.db\n"
            "  %s report first.db\n"
            "  %s plot first.db latency-cdf -o latency.png\n",
-           program, program, program);
+           program, run->first, program, program);
   fputs("\nexit status: 0 done, 1 a run failed, 2 bad usage or bad input, 130 interrupted (what was done is "
         "kept)\n",
         stdout);

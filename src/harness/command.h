@@ -14,6 +14,8 @@ struct command {
   /* What `PROGRAM NAME --help` prints after "usage: PROGRAM ", with examples. NULL: the command itself sees
    * --help. */
   const char *help;
+  /* Of `run`: what a newcomer gives it first. NULL elsewhere. */
+  const char *first;
 };
 
 extern const struct command command_trace, command_model, command_report, command_plot, command_explain;
