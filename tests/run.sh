@@ -54,8 +54,8 @@ seconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { print to - fr
 run_criterion() {
   local program=$1 name status start=$EPOCHREALTIME jobs
   jobs=$(nproc)
-  [ "$name" != real ] || jobs=$((3 * jobs)) # they wait, most of the time
   name=$(basename "$program")
+  [ "$name" != real ] || jobs=$((3 * jobs)) # they wait, most of the time
   local log=$logs/$name.log
   sanitizers "$name"
   timeout --kill-after=10 "$program_limit_s" "$program" --jobs "$jobs" --verbose --color=never --encoding=UTF-8 \
