@@ -113,6 +113,27 @@ static void on_lost(void *context, const char *why)
 static const struct link_ops link_ops = {
     .welcome = on_welcome, .frame = on_frame, .message = on_message, .lost = on_lost};
 
+/* Nobody has to wait for a controller that is not there. */
+static void look_for_interrupt(void *context, uint64_t tag)
+{
+  struct client *c = context;
+  (void)tag;
+  if (backend_interrupted())
+    loop_quit(c->loop);
+  else
+    loop_timer(c->loop, loop_now(c->loop) + TICK_NS, look_for_interrupt, c, 0);
+}
+
+static void await_welcome(struct client *c, const char *controller, GError **error)
+{
+  look_for_interrupt(c, 0);
+  loop_run(c->loop);
+  loop_forget(c->loop, c);
+  if (c->lost || !c->welcome)
+    g_set_error(error, DM_ERROR, c->lost ? DM_ERROR_FAILED : DM_ERROR_INTERRUPTED, "%s: %s", controller,
+                c->lost ? c->lost : "interrupted before it gave a welcome");
+}
+
 struct client *client_new(const struct cluster_file *file, GError **error)
 {
   struct client *c = g_new0(struct client, 1);
@@ -128,10 +149,9 @@ struct client *client_new(const struct cluster_file *file, GError **error)
     client_free(c);
     return NULL;
   }
-  loop_run(c->loop);
+  await_welcome(c, file->controller, error);
   if (c->welcome && !c->lost)
     return c;
-  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: %s", file->controller, c->lost ? c->lost : "no welcome");
   client_free(c);
   return NULL;
 }

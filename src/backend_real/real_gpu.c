@@ -122,6 +122,13 @@ static gboolean compute_waits(struct real_world *rw, const struct compute_op *co
   return after && after->state == COPY_WAITING;
 }
 
+/* Asked for while the end of the copy that it names is on its way to the actor. */
+static gboolean follows_lost(struct real_world *rw, op_id after)
+{
+  const struct copy_op *copy = (const struct copy_op *)op_find(rw, after, OP_COPY);
+  return copy && copy->state == COPY_LOST;
+}
+
 /* Whatever waits for a copy that will never be is lost too, and so is the rest of its lane; each ends in its
  * turn. */
 static void lose_dependents(struct real_world *rw, const struct copy_op *copy)
@@ -180,6 +187,7 @@ static void pump_copies(struct real_world *rw, struct real_gpu *gpu)
       issue_copy(rw, copy);
       continue;
     }
+    copy->state = COPY_LOST;
     lose_dependents(rw, copy);
     note_post(rw->is.loop, &copy->note);
   }
@@ -321,7 +329,7 @@ op_id real_copy(struct real_world *rw, const struct copy_spec *spec)
   ranges_copy(&copy->device, spec->device);
   copy->state = COPY_WAITING;
   copy->lane_next = NO_INDEX;
-  copy->failed = FALSE;
+  copy->failed = follows_lost(rw, spec->after);
   copy->start = copy->end = 0;
   uint32_t before = lane_append(gpu->lanes, spec->lane, copy->op.index);
   if (before != NO_INDEX)
@@ -342,7 +350,8 @@ op_id real_compute(struct real_world *rw, const struct compute_spec *spec)
   compute->spec = *spec;
   ranges_copy(&compute->device, spec->device);
   compute->asked = loop_now(rw->is.loop);
-  compute->failed = compute->wrong = compute->stopped = compute->stop = FALSE;
+  compute->failed = follows_lost(rw, spec->after);
+  compute->wrong = compute->stopped = compute->stop = FALSE;
   compute->stream_next = NO_INDEX;
   compute->start = compute->end = 0;
   uint32_t before = lane_append(gpu->streams, spec->stream, compute->op.index);

@@ -49,7 +49,7 @@ struct fetch_op {
   gboolean failed;
 };
 
-enum copy_state { COPY_WAITING, COPY_ISSUED };
+enum copy_state { COPY_WAITING, COPY_ISSUED, COPY_LOST /* its end is yet to be told */ };
 
 struct copy_op {
   struct op op;

@@ -265,7 +265,9 @@ static void on_message(void *context, uint32_t run, const struct message *m)
   if (!s->actor || run != s->spec.run)
     return;
   server_peers_follow(s, m);
-  if (m->type == MESSAGE_LEAVE)
+  if (m->type == MESSAGE_DROP)
+    g_message("run %u: the pool follows plan %u", run, m->drop.version);
+  else if (m->type == MESSAGE_LEAVE)
     s->left = loop_now(s->loop);
   s->ear_ops->message(s->ear, ACTOR(ACTOR_CONTROLLER, 0), m);
 }

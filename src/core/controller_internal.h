@@ -47,6 +47,7 @@ struct memory_member {
   uint32_t epoch;
   int64_t last_heard;
   gboolean placed;
+  gboolean told_dead; /* GPU servers take it for dead */
 };
 
 struct controller {

@@ -43,6 +43,7 @@ static gboolean is_member(enum member_state state)
 
 static void tell_member(struct controller *c, uint32_t index, gboolean alive)
 {
+  c->memory[index].told_dead = !alive;
   for (uint32_t s = 0; s < c->config->servers; s++)
     if (is_member(c->view->server[s].state))
       send_member(c, s, index, alive);
@@ -70,7 +71,8 @@ static gboolean can_replan(const struct controller *c, uint64_t wanted)
 static void replan(struct controller *c)
 {
   uint64_t wanted = wanted_members(c);
-  if (c->next_members != 0 || wanted == c->plan_members || !can_replan(c, wanted))
+  gboolean whole = (c->plan_members & ~c->alive_members) == 0;
+  if (c->next_members != 0 || (wanted == c->plan_members && whole) || !can_replan(c, wanted))
     return;
   c->next_members = wanted;
   c->next_version = MAX(c->next_version, c->plan_version) + 1;
@@ -84,6 +86,16 @@ static void replan(struct controller *c)
     if (wanted >> i & 1)
       world_send(c->world, ACTOR(ACTOR_MEMORY_SERVER, i), &m);
   }
+}
+
+/* A server that began anew without them holds its shards again. */
+static void fill_up(struct controller *c)
+{
+  for (uint32_t i = 0; i < c->config->memory_servers; i++)
+    if (c->plan_members >> i & 1 && is_member(c->memory[i].state) && !(c->alive_members >> i & 1)) {
+      c->alive_members |= 1ULL << i;
+      tell_member(c, i, TRUE);
+    }
 }
 
 void controller_placed(struct controller *c, uint32_t server, const struct message_placed *m)
@@ -100,6 +112,7 @@ void controller_placed(struct controller *c, uint32_t server, const struct messa
       return;
   c->plan_members = c->next_members;
   c->plan_version = c->next_version;
+  fill_up(c);
   for (uint32_t s = 0; s < c->config->servers; s++)
     if (is_member(c->view->server[s].state))
       send_plan(c, s);
@@ -172,9 +185,40 @@ static void memory_server_up(struct controller *c, uint32_t index)
 {
   c->memory[index].state = MEMBER_UP;
   c->alive_members |= 1ULL << index;
-  if (c->plan_members >> index & 1)
+  if (c->plan_members >> index & 1 || c->memory[index].told_dead)
     tell_member(c, index, TRUE);
   replan(c);
+}
+
+static void memory_server_lost(struct controller *c, uint32_t index)
+{
+  c->usage.members_lost++;
+  record_member(c, ACTOR(ACTOR_MEMORY_SERVER, index), REASON_LOST);
+  c->memory[index].state = MEMBER_LOST;
+  c->alive_members &= ~(1ULL << index);
+  tell_member(c, index, FALSE);
+  if ((c->next_members | c->plan_members) >> index & 1 && c->plan_version != c->next_version)
+    c->next_members = 0; /* it was to hold shards of the next plan, or to give them: plan anew */
+  replan(c);
+}
+
+/* A process that began anew has the shards of the first plan, if it is a founder, and nothing else: of a
+ * later plan it holds its part only once that was placed again. */
+static void memory_server_joined(struct controller *c, uint32_t index, uint32_t epoch)
+{
+  struct memory_member *member = &c->memory[index];
+  gboolean known = is_member(member->state) && member->epoch != 0; /* a founder counts as up from the start */
+  gboolean holds = c->plan_version == 1 && index < c->config->memory_servers_at_start;
+  if (known) /* its silence was not noticed */
+    memory_server_lost(c, index);
+  member->epoch = epoch;
+  member->last_heard = world_now(c->world);
+  if (holds || !(c->plan_members >> index & 1)) {
+    memory_server_up(c, index);
+  } else {
+    member->state = MEMBER_UP;
+    replan(c);
+  }
 }
 
 void controller_join(struct controller *c, actor_id from, const struct message_join *m)
@@ -184,10 +228,7 @@ void controller_join(struct controller *c, actor_id from, const struct message_j
   if (ACTOR_KIND(from) == ACTOR_GPU_SERVER) {
     gpu_server_joined(c, index, m->epoch);
   } else {
-    struct memory_member *member = &c->memory[index];
-    member->epoch = m->epoch;
-    member->last_heard = world_now(c->world);
-    memory_server_up(c, index);
+    memory_server_joined(c, index, m->epoch);
   }
 }
 
@@ -202,6 +243,9 @@ void controller_heard(struct controller *c, actor_id from, uint32_t epoch)
     if (back) {
       gpu_server_up(c, index);
       c->view->server[index].epoch = epoch;
+      for (uint32_t i = 0; i < c->config->memory_servers; i++) /* what it missed meanwhile */
+        if (c->alive_members >> i & 1)
+          send_member(c, index, i, TRUE);
     }
   } else {
     c->memory[index].last_heard = now;
@@ -222,18 +266,6 @@ static void gpu_server_lost(struct controller *c, uint32_t server)
   controller_retry_server(c, server);
   controller_give_up_central(c);
   plan_settled(c);
-}
-
-static void memory_server_lost(struct controller *c, uint32_t index)
-{
-  c->usage.members_lost++;
-  record_member(c, ACTOR(ACTOR_MEMORY_SERVER, index), REASON_LOST);
-  c->memory[index].state = MEMBER_LOST;
-  c->alive_members &= ~(1ULL << index);
-  tell_member(c, index, FALSE);
-  if ((c->next_members | c->plan_members) >> index & 1 && c->plan_version != c->next_version)
-    c->next_members = 0; /* it was to hold shards of the next plan, or to give them: plan anew */
-  replan(c);
 }
 
 void controller_lost(struct controller *c, actor_id peer)

@@ -15,7 +15,7 @@ struct run_outputs {
   struct store *store;                /* NULL = nothing is stored */
   struct timeline *timeline;          /* or NULL */
   gboolean quiet;                     /* no progress bar */
-  volatile sig_atomic_t *interrupted; /* set by Ctrl-C */
+  volatile sig_atomic_t *interrupted; /* set by Ctrl-C and SIGTERM */
   int64_t clock_offset_ns;            /* see sim.h */
 };
 
@@ -39,6 +39,9 @@ struct backend {
 
 /* The command `run` of a program with this backend. */
 gboolean backend_run_command(const struct backend *backend, int argc, char **argv, GError **error);
+
+/* Ctrl-C or SIGTERM has come: for what a backend waits for outside of a run. */
+gboolean backend_interrupted(void);
 
 /* What stands in the help of both. */
 #define RUN_OPTIONS_HELP                                                                                     \

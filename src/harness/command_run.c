@@ -226,6 +226,11 @@ static GArray *all_options(const struct backend *backend, struct arguments *a)
   return options;
 }
 
+gboolean backend_interrupted(void)
+{
+  return interrupted != 0;
+}
+
 gboolean backend_run_command(const struct backend *backend, int argc, char **argv, GError **error)
 {
   struct arguments a = {.seed = -1};
@@ -240,6 +245,7 @@ gboolean backend_run_command(const struct backend *backend, int argc, char **arg
                         .notices = g_ptr_array_new_with_free_func(g_free),
                         .outputs = {.quiet = a.quiet || a.json, .interrupted = &interrupted}};
     signal(SIGINT, on_interrupt);
+    signal(SIGTERM, on_interrupt);
     good = a.print_config ? print_config(files[0], sets, error) : run_all(&s, &a, files[0], sets, error);
     session_clear(&s);
   }

@@ -26,7 +26,9 @@ void request_times(const struct config *config, const struct message_answer *m, 
   if (m->queued_ns < 0)
     return;
   int64_t known = m->queued_ns + max_i64(0, m->waited_ns) + max_i64(0, m->executed_ns);
-  double two_hops = (double)(row->end_ns - row->arrival_ns - known) / 2, share = client_share(config, m->gpu);
+  /* A real client's clock may have been read just before the answer came in. */
+  double two_hops = (double)max_i64(0, row->end_ns - row->arrival_ns - known) / 2;
+  double share = client_share(config, m->gpu);
   row->dispatch_ns = row->arrival_ns + (int64_t)(two_hops * share) + m->queued_ns;
   if (m->waited_ns >= 0 && m->executed_ns >= 0)
     row->start_ns = row->dispatch_ns + (int64_t)(two_hops * (1 - share)) + m->waited_ns;

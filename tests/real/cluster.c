@@ -93,7 +93,8 @@ void lab_experiment(ClusterLab *lab, const char *more)
     if (**line)
       put(values, keys, *line);
   g_autoptr(GString) text = g_string_new(NULL);
-  static const char *const sections[] = {"experiment", "cluster", "models", "workload", "pipeline", "events"};
+  static const char *const sections[] = {"experiment", "cluster", "models", "workload",
+                                         "pipeline",   "events",  "output"};
   for (guint s = 0; s < G_N_ELEMENTS(sections); s++) {
     g_string_append_printf(text, "[%s]\n", sections[s]);
     for (guint k = 0; k < keys->len; k++) {

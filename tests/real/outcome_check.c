@@ -52,7 +52,7 @@ struct run_sums outcome_check(ClusterLab *lab, const struct process *client, con
   s.timed_out = ASK("outcome = 'timed_out'");
   cr_assert_eq(s.lost + s.timed_out, s.failed, "%s: %s", what, log);
   cr_assert_eq(ASK("outcome = 'completed' AND NOT (dispatch_ns >= arrival_ns AND start_ns >= dispatch_ns AND "
-                   "end_ns > start_ns AND gpu >= 0)"),
+                   "end_ns > arrival_ns AND gpu >= 0)"),
                0, "%s: times", what);
 #undef ASK
   return s;
