@@ -199,17 +199,17 @@ static gboolean measure_point(struct lab *lab, uint32_t streams, uint32_t groups
   return TRUE;
 }
 
-/* From the largest profile down to a sixty-fourth of it, each whole and cut into groups. */
+/* From the largest profile down to an eighth of it, each whole and cut into groups. */
 static gboolean measure_curve(struct lab *lab, uint32_t streams, double from, double to, struct fit *fit,
                               GError **error)
 {
   static const uint32_t groups[] = {1, 4, 16};
   struct fit_point point[POINTS_MAX];
-  guint points = 0, all = 5 * G_N_ELEMENTS(groups);
+  guint points = 0, all = 4 * G_N_ELEMENTS(groups);
   double unused;
   if (!load_run(lab, streams, 1, lab->bytes, &unused, error)) /* opens connections, touches memory */
     return FALSE;
-  for (uint32_t shift = 0; shift <= 6; shift += shift < 2 ? 1 : 2)
+  for (uint32_t shift = 0; shift <= 3; shift++)
     for (guint g = 0; g < G_N_ELEMENTS(groups); g++, points++)
       if (!calibration_goes_on(lab->c, from + (to - from) * points / all, error) ||
           !measure_point(lab, streams, groups[g], lab->bytes >> shift, &point[points], error))

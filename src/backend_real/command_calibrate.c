@@ -162,6 +162,7 @@ static gboolean calibrate(const struct arguments *a, struct calibration *c, stru
       !outputs_check(a, c, base, error))
     return FALSE;
   c->compute_scale = base->hardware.compute_scale;
+  c->pace_gbit_s = a->pace;
   if (!measure(c, a->quiet, error) || !outputs_write(a, c, base, error))
     return FALSE;
   if (!a->quiet)
