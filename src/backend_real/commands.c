@@ -9,6 +9,7 @@ const struct command *const real_commands[] = {
     &command_controller,
     &command_gpu_server,
     &command_memory_server,
+    &command_calibrate,
     &command_keygen,
     &command_real_model,
     NULL,

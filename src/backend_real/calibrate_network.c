@@ -1,0 +1,301 @@
+/* Calibration of the data plane: loads over the transport, from memory servers that are processes of their
+ * own, by this one as a GPU server reads them: group after group, each cut over all memory servers, in reads
+ * of at most READ_BYTES_MAX, so many under way a stream (as real_fetch.c); see calibrate.h. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "backend_real/calibrate.h"
+#include "backend_real/fit.h"
+#include "backend_real/host_memory.h"
+#include "backend_real/loop.h"
+#include "backend_real/offspring.h"
+#include "backend_real/real_world.h"
+#include "core/error.h"
+
+enum { SHELVES = 2, STREAM_READS = 16, REPEATS = 5, GROUPS_MAX = 16, POINTS_MAX = 32 };
+
+#define READER   ACTOR(ACTOR_GPU_SERVER, 0)
+#define LIMIT_NS (60 * NS_PER_S)
+
+/* --- a memory server's process
+ * ---------------------------------------------------------------------------------------*/
+
+struct shelf_part {
+  const struct transport_ops *transport;
+  struct transport_options options;
+  struct ticket_secret secret;
+  uint64_t bytes;
+  uint32_t index;
+};
+
+static void shelf_main(void *context, int out)
+{
+  const struct shelf_part *part = context;
+  struct host_memory memory = {NULL};
+  if (!host_memory_map(&memory, part->bytes, TRUE, NULL))
+    return;
+  struct shelf_config config = {.memory = {memory.base, memory.bytes},
+                                .address = "127.0.0.1:0",
+                                .index = part->index,
+                                .options = part->options};
+  struct shelf *shelf = part->transport->shelf_new(&config, NULL);
+  struct range whole = {0, part->bytes};
+  const struct ranges place = {.range = &whole, .count = 1};
+  if (!shelf)
+    return;
+  part->transport->shelf_admit(shelf, READER, &part->secret);
+  part->transport->shelf_serve(shelf, 0, 0, part->bytes, &place);
+  if (dprintf(out, "%s\n", part->transport->shelf_address(shelf)) > 0)
+    for (;;)
+      pause();
+}
+
+/* --- one load
+ * -------------------------------------------------------------------------------------------------------*/
+
+struct lab;
+
+struct lab_read {
+  struct note note;
+  struct lab *lab;
+  uint32_t stream, group, bytes;
+  gboolean good;
+};
+
+struct stream {
+  uint32_t group;
+  uint64_t at; /* bytes of its part of the group asked for */
+  uint32_t under_way;
+  struct lab_read read[STREAM_READS];
+  uint32_t free[STREAM_READS], frees;
+};
+
+struct lab {
+  struct calibration *c;
+  struct loop *loop;
+  struct host_memory memory;
+  struct reader *reader;
+  struct offspring shelf[SHELVES];
+  uint64_t bytes; /* of each shelf */
+
+  /* Of the load under way. */
+  struct note begun;
+  uint32_t streams, groups;
+  uint64_t part; /* bytes of a group from one stream */
+  struct stream stream[SHELVES];
+  uint64_t missing[GROUPS_MAX];
+  uint32_t arrived;
+  gboolean failed;
+};
+
+static void pump(struct lab *lab)
+{
+  for (uint32_t s = 0; s < lab->streams; s++) {
+    struct stream *stream = &lab->stream[s];
+    while (!lab->failed && stream->frees > 0 && stream->group < lab->groups) {
+      struct lab_read *read = &stream->read[stream->free[--stream->frees]];
+      uint64_t offset = stream->group * lab->part + stream->at;
+      read->stream = s;
+      read->group = stream->group;
+      read->bytes = (uint32_t)MIN(lab->part - stream->at, READ_BYTES_MAX);
+      stream->at += read->bytes;
+      if (stream->at == lab->part) {
+        stream->at = 0;
+        stream->group++;
+      }
+      lab->c->transport->reader_read(lab->reader, s, 0, offset, s * lab->bytes + offset, read->bytes,
+                                     (uint64_t)(uintptr_t)read);
+    }
+  }
+}
+
+static void load_begun(struct note *note)
+{
+  pump((struct lab *)(void *)((char *)note - offsetof(struct lab, begun)));
+}
+
+static void read_noted(struct note *note)
+{
+  struct lab_read *read = (struct lab_read *)note;
+  struct lab *lab = read->lab;
+  struct stream *stream = &lab->stream[read->stream];
+  lab->failed |= !read->good;
+  lab->missing[read->group] -= read->bytes;
+  stream->free[stream->frees++] = (uint32_t)(read - stream->read);
+  while (lab->arrived < lab->groups && lab->missing[lab->arrived] == 0)
+    lab->arrived++;
+  pump(lab);
+  if (lab->failed || lab->arrived == lab->groups)
+    loop_quit(lab->loop);
+}
+
+static void read_ended(void *context, uint64_t tag, gboolean good)
+{
+  struct lab_read *read = (struct lab_read *)(uintptr_t)tag;
+  read->good = good;
+  note_post(((struct lab *)context)->loop, &read->note);
+}
+
+static void too_late(void *context, uint64_t tag)
+{
+  struct lab *lab = context;
+  (void)tag;
+  lab->failed = TRUE;
+  loop_quit(lab->loop);
+}
+
+static void load_begin(struct lab *lab, uint32_t streams, uint32_t groups, uint64_t bytes)
+{
+  lab->streams = streams;
+  lab->groups = groups;
+  lab->part = bytes / streams / groups;
+  lab->arrived = 0;
+  for (uint32_t g = 0; g < groups; g++)
+    lab->missing[g] = lab->part * streams;
+  for (uint32_t s = 0; s < streams; s++) {
+    struct stream *stream = &lab->stream[s];
+    stream->group = stream->frees = 0;
+    stream->at = 0;
+    for (uint32_t r = 0; r < STREAM_READS; r++) {
+      stream->read[r].lab = lab;
+      stream->read[r].note.read = read_noted;
+      stream->free[stream->frees++] = r;
+    }
+  }
+}
+
+/* Wall time until the loop's thread knows of the last group; ns. */
+static gboolean load_run(struct lab *lab, uint32_t streams, uint32_t groups, uint64_t bytes, double *took_ns,
+                         GError **error)
+{
+  load_begin(lab, streams, groups, bytes);
+  lab->begun.read = load_begun;
+  uint64_t limit = loop_timer(lab->loop, loop_clock() + LIMIT_NS, too_late, lab, 0);
+  int64_t begin = loop_clock();
+  note_post(lab->loop, &lab->begun);
+  loop_run(lab->loop);
+  *took_ns = (double)(loop_clock() - begin);
+  loop_timer_cancel(lab->loop, limit);
+  if (!lab->failed)
+    return TRUE;
+  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "calibrate: a read over loopback failed or took too long");
+  return FALSE;
+}
+
+/* --- the curve
+ * ------------------------------------------------------------------------------------------------------*/
+
+/* Median of a few loads of one kind, as a point (1, groups, bytes). */
+static gboolean measure_point(struct lab *lab, uint32_t streams, uint32_t groups, uint64_t bytes,
+                              struct fit_point *point, GError **error)
+{
+  double took[REPEATS];
+  for (uint32_t i = 0; i < REPEATS; i++)
+    if (!load_run(lab, streams, groups, bytes, &took[i], error))
+      return FALSE;
+  uint64_t moved = bytes / streams / groups * streams * groups;
+  *point = (struct fit_point){.x = {1, groups, (double)moved}, .y = fit_spread(took, REPEATS).median};
+  return TRUE;
+}
+
+/* From the largest profile down to an eighth of it, each whole and cut into groups. */
+static gboolean measure_curve(struct lab *lab, uint32_t streams, double from, double to, struct fit *fit,
+                              GError **error)
+{
+  static const uint32_t groups[] = {1, 4, 16};
+  struct fit_point point[POINTS_MAX];
+  guint points = 0, all = 4 * G_N_ELEMENTS(groups);
+  double unused;
+  if (!load_run(lab, streams, 1, lab->bytes, &unused, error)) /* opens connections, touches memory */
+    return FALSE;
+  for (uint32_t shift = 0; shift <= 3; shift++)
+    for (guint g = 0; g < G_N_ELEMENTS(groups); g++, points++)
+      if (!calibration_goes_on(lab->c, from + (to - from) * points / all, error) ||
+          !measure_point(lab, streams, groups[g], lab->bytes >> shift, &point[points], error))
+        return FALSE;
+  return fit_points(point, points, 3, fit, error);
+}
+
+static double gbit_s(const struct fit *fit)
+{
+  return fit->c[2] > 0 ? 8 / fit->c[2] : 0;
+}
+
+static gboolean measure(struct lab *lab, GError **error)
+{
+  struct calibration *c = lab->c;
+  struct fit one, two;
+  if (!measure_curve(lab, 1, 0, 0.15, &one, error) || !measure_curve(lab, SHELVES, 0.15, 0.35, &two, error))
+    return FALSE;
+  if (!(gbit_s(&one) > 0 && gbit_s(&two) > 0)) {
+    g_set_error(error, DM_ERROR, DM_ERROR_FAILED,
+                "calibrate: the time of a load does not grow with its bytes");
+    return FALSE;
+  }
+  g_autofree char *paced =
+      c->pace_gbit_s > 0 ? g_strdup_printf(", paced to %g Gbit/s a server", c->pace_gbit_s) : g_strdup("");
+  calibration_set(c, KEY_MEMORY_NIC, gbit_s(&one),
+                  "measured: loads from one memory server by %s on loopback%s, fitted to %.1f%%",
+                  c->transport->name, paced, 100 * one.residual);
+  calibration_set(c, KEY_NIC, gbit_s(&two),
+                  "measured: loads from two memory servers at once%s, fitted to %.1f%%", paced,
+                  100 * two.residual);
+  calibration_set(c, KEY_NET_STREAM, two.c[0] / 1e3,
+                  "measured: of the same loads, what neither bytes nor groups explain; standard error %.1f",
+                  two.error[0] / 1e3);
+  calibration_set(c, KEY_NET_GROUP, two.c[1] / 1e3,
+                  "measured: of the same loads, cut into 1, 4 and 16 groups; standard error %.2f",
+                  two.error[1] / 1e3);
+  return TRUE;
+}
+
+static gboolean open_shelves(struct lab *lab, struct shelf_part *part, char address[SHELVES][128],
+                             GError **error)
+{
+  for (uint32_t s = 0; s < SHELVES; s++) {
+    part->index = s;
+    if (!offspring_start(&lab->shelf[s], shelf_main, part, address[s], sizeof address[s], error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+static gboolean open_reader(struct lab *lab, const struct shelf_part *part, char address[SHELVES][128],
+                            GError **error)
+{
+  if (!host_memory_map(&lab->memory, lab->bytes * SHELVES, TRUE, error))
+    return FALSE;
+  struct reader_config config = {.memory = {lab->memory.base, lab->memory.bytes},
+                                 .self = READER,
+                                 .options = part->options,
+                                 .ended = read_ended,
+                                 .context = lab};
+  lab->reader = part->transport->reader_new(&config, error);
+  for (uint32_t s = 0; lab->reader && s < SHELVES; s++)
+    part->transport->reader_peer(lab->reader, s, address[s], &part->secret);
+  return lab->reader != NULL;
+}
+
+gboolean calibrate_network(struct calibration *c, GError **error)
+{
+  struct lab *lab = g_new0(struct lab, 1);
+  struct shelf_part part = {.transport = c->transport,
+                            .options = {.pace_bytes_s = gbit_to_bytes_per_s(c->pace_gbit_s)},
+                            .bytes = calibration_bytes(c, 16 << 20)};
+  char address[SHELVES][128];
+  lab->c = c;
+  lab->bytes = part.bytes;
+  gboolean good = ticket_secret_random(&part.secret, error) && open_shelves(lab, &part, address, error);
+  lab->loop = loop_new();
+  good = good && open_reader(lab, &part, address, error) && measure(lab, error);
+  if (lab->reader)
+    c->transport->reader_free(lab->reader);
+  loop_read_notes(lab->loop);
+  for (uint32_t s = 0; s < SHELVES; s++)
+    offspring_end(&lab->shelf[s]);
+  loop_free(lab->loop);
+  host_memory_unmap(&lab->memory);
+  g_free(lab);
+  return good;
+}

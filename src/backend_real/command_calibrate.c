@@ -1,0 +1,240 @@
+/* `calibrate`: a hardware file of this machine, measured. */
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "backend_real/calibrate.h"
+#include "backend_real/commands.h"
+#include "backend_real/log.h"
+#include "core/error.h"
+#include "harness/hardware_file.h"
+#include "harness/profile_file.h"
+#include "harness/resolve.h"
+
+struct arguments {
+  char *out, *device, *transport, *base, *profiles;
+  double pace;
+  gboolean force, quiet;
+};
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+  (void)signal_number;
+  interrupted = 1;
+}
+
+static void arguments_clear(struct arguments *a)
+{
+  g_free(a->out);
+  g_free(a->device);
+  g_free(a->transport);
+  g_free(a->base);
+  g_free(a->profiles);
+}
+
+/* --- the base
+ * ----------------------------------------------------------------------------------------------------*/
+
+struct base {
+  char *path;   /* of the hardware file */
+  char *folder; /* of its GPU's profiles */
+  struct hardware hardware;
+};
+
+static gboolean base_find(struct base *base, const struct arguments *a, const struct calibration *c,
+                          GError **error)
+{
+  const char *name = a->base ? a->base : strcmp(c->device->name, "host") == 0 ? "loopback" : "h200";
+  base->path = hardware_find(name, NULL, error);
+  if (!base->path || !hardware_read(base->path, &base->hardware, error))
+    return FALSE;
+  base->folder = resolve_shipped("profiles", base->hardware.gpu, base->path);
+  return base->folder ||
+         input_error(error, base->path, 0, "cannot find the profiles of its gpu \"%s\"", base->hardware.gpu);
+}
+
+static int compare_names(gconstpointer a, gconstpointer b)
+{
+  return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Names of the folder's profiles, sorted, with NULL at the end. */
+static GPtrArray *profile_names(const char *folder, GError **error)
+{
+  g_autoptr(GDir) dir = g_dir_open(folder, 0, error);
+  if (!dir)
+    return NULL;
+  GPtrArray *names = g_ptr_array_new_with_free_func(g_free);
+  for (const char *leaf; (leaf = g_dir_read_name(dir)) != NULL;)
+    if (g_str_has_suffix(leaf, ".csv"))
+      g_ptr_array_add(names, g_strndup(leaf, strlen(leaf) - strlen(".csv")));
+  g_ptr_array_sort(names, compare_names);
+  return names;
+}
+
+static gboolean read_profiles(struct calibration *c, const struct base *base, GError **error)
+{
+  g_autoptr(GPtrArray) names = profile_names(base->folder, error);
+  for (guint i = 0; names && i < names->len; i++) {
+    struct calibrated_profile of = {.profile = profile_load(base->folder, names->pdata[i], error)};
+    if (!of.profile)
+      return FALSE;
+    profile_scale(of.profile, 0, of.profile->timing[0].warm_ns * base->hardware.compute_scale);
+    g_array_append_val(c->profiles, of);
+  }
+  if (names && names->len == 0)
+    return input_error(error, base->folder, 0, "holds no profile");
+  return names != NULL;
+}
+
+/* --- what is written
+ * ---------------------------------------------------------------------------------------------*/
+
+static char *profile_path(const char *folder, const struct calibrated_profile *p)
+{
+  g_autofree char *leaf = g_strconcat(p->profile->name, ".csv", NULL);
+  return g_build_filename(folder, leaf, NULL);
+}
+
+static gboolean refuse_existing(const char *path, GError **error)
+{
+  return !g_file_test(path, G_FILE_TEST_EXISTS) ||
+         input_error(error, path, 0, "exists already; give another name, or --force to replace it");
+}
+
+/* Before anything is measured. */
+static gboolean outputs_check(const struct arguments *a, const struct calibration *c, const struct base *base,
+                              GError **error)
+{
+  if (a->profiles && g_mkdir_with_parents(a->profiles, 0777) != 0)
+    return input_error(error, a->profiles, 0, "%s", g_strerror(errno));
+  g_autofree char *from = g_canonicalize_filename(base->folder, NULL);
+  g_autofree char *to = a->profiles ? g_canonicalize_filename(a->profiles, NULL) : NULL;
+  if (to && strcmp(from, to) == 0)
+    return input_error(error, a->profiles, 0,
+                       "holds the profiles that are measured; expected another folder");
+  if (!a->force && !refuse_existing(a->out, error))
+    return FALSE;
+  for (guint i = 0; a->profiles && !a->force && i < c->profiles->len; i++) {
+    g_autofree char *path =
+        profile_path(a->profiles, &g_array_index(c->profiles, struct calibrated_profile, i));
+    if (!refuse_existing(path, error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
+/* The hardware file comes last: where it is, all is. */
+static gboolean outputs_write(const struct arguments *a, const struct calibration *c, const struct base *base,
+                              GError **error)
+{
+  for (guint i = 0; a->profiles && i < c->profiles->len; i++) {
+    const struct calibrated_profile *p = &g_array_index(c->profiles, struct calibrated_profile, i);
+    g_autofree char *from = profile_path(base->folder, p), *to = profile_path(a->profiles, p);
+    g_autofree char *text = calibration_profile_text(c, p, from, error);
+    if (!text || !g_file_set_contents(to, text, -1, error))
+      return FALSE;
+  }
+  g_autofree char *text = calibration_hardware_text(c, base->path, error);
+  return text && g_file_set_contents(a->out, text, -1, error);
+}
+
+/* --- the command
+ * ------------------------------------------------------------------------------------------------*/
+
+static gboolean measure(struct calibration *c, gboolean quiet, GError **error)
+{
+  signal(SIGINT, on_interrupt);
+  c->progress = progress_new(0, "calibrate", quiet);
+  gboolean good = calibrate_network(c, error) && calibrate_control(c, error) && calibrate_device(c, error);
+  progress_free(c->progress);
+  return good;
+}
+
+static gboolean calibrate(const struct arguments *a, struct calibration *c, struct base *base, GError **error)
+{
+  c->device = device_by_name(a->device ? a->device : "auto", error);
+  c->transport = c->device ? transport_by_name(a->transport ? a->transport : "auto", error) : NULL;
+  if (!c->transport || !base_find(base, a, c, error) || !read_profiles(c, base, error) ||
+      !outputs_check(a, c, base, error))
+    return FALSE;
+  c->compute_scale = base->hardware.compute_scale;
+  c->pace_gbit_s = a->pace;
+  if (!measure(c, a->quiet, error) || !outputs_write(a, c, base, error))
+    return FALSE;
+  if (!a->quiet)
+    for (int key = 0; key < CALIBRATED_KEYS; key++)
+      printf("%-18s %10.4g   %s\n", calibrated_key_name((enum calibrated_key)key), c->key[key].value,
+             c->key[key].note);
+  printf("hardware: %s\n", a->out);
+  return TRUE;
+}
+
+static gboolean check_arguments(const struct arguments *a, GError **error)
+{
+  if (!a->out)
+    return input_error(error, NULL, 0, "calibrate: expected -o HARDWARE.ini; `%s calibrate --help` shows how",
+                       g_get_prgname());
+  if (!(a->pace >= 0 && a->pace <= 10000))
+    return input_error(error, NULL, 0, "--pace: expected Gbit/s from 0 (none) to 10000, found %g", a->pace);
+  return log_level_set("warning", error);
+}
+
+static gboolean run_calibrate(int argc, char **argv, GError **error)
+{
+  struct arguments a = {NULL};
+  const GOptionEntry entries[] = {{"output", 'o', 0, G_OPTION_ARG_FILENAME, &a.out, NULL, NULL},
+                                  {"device", 0, 0, G_OPTION_ARG_FILENAME, &a.device, NULL, NULL},
+                                  {"transport", 0, 0, G_OPTION_ARG_FILENAME, &a.transport, NULL, NULL},
+                                  {"pace", 0, 0, G_OPTION_ARG_DOUBLE, &a.pace, NULL, NULL},
+                                  {"base", 0, 0, G_OPTION_ARG_FILENAME, &a.base, NULL, NULL},
+                                  {"profiles", 0, 0, G_OPTION_ARG_FILENAME, &a.profiles, NULL, NULL},
+                                  {"force", 0, 0, G_OPTION_ARG_NONE, &a.force, NULL, NULL},
+                                  {"quiet", 0, 0, G_OPTION_ARG_NONE, &a.quiet, NULL, NULL},
+                                  {NULL}};
+  g_auto(GStrv) rest = command_options(argc, argv, entries, error);
+  struct calibration c = {.profiles = g_array_new(FALSE, TRUE, sizeof(struct calibrated_profile)),
+                          .interrupted = &interrupted};
+  struct base base = {NULL};
+  gboolean good = rest && command_arguments(argv, rest, 0, 0, "no argument", error) &&
+                  check_arguments(&a, error) && calibrate(&a, &c, &base, error);
+  g_free(base.path);
+  g_free(base.folder);
+  calibration_clear(&c);
+  arguments_clear(&a);
+  return good;
+}
+
+const struct command command_calibrate = {
+    .name = "calibrate",
+    .summary = "measure this machine: a hardware file for experiments and for the simulator",
+    .run = run_calibrate,
+    .help =
+        "calibrate -o HARDWARE.ini [--device auto|cuda|host] [--transport auto|tcp] [--pace GBIT_S]\n"
+        "           [--base HARDWARE] [--profiles FOLDER] [--force] [--quiet]\n"
+        "\n"
+        "Measures, through the code that runs use and between processes as runs have them, the rates and\n"
+        "overheads of a hardware file: network (over loopback), PCIe, control messages, groups; and each\n"
+        "profile of the GPU as it really runs. The file's comments say how, and how far values spread.\n"
+        "\n"
+        "  -o HARDWARE.ini    the file, whole or not at all; an existing one needs --force\n"
+        "  --device D         cuda, host, or auto (default): cuda if there is one\n"
+        "  --transport T      tcp; auto (default): the best there is\n"
+        "  --pace GBIT_S      as runs will have it: limits each server's traffic\n"
+        "  --base HARDWARE    name or path: gives the keys that are not measured, and names the profiles;\n"
+        "                     default h200 for cuda, loopback for host\n"
+        "  --profiles FOLDER  also writes the profiles with their measured times, for the simulator: a real "
+        "run\n"
+        "                     takes the original ones, to which its device adds\n"
+        "  --force            replaces files\n"
+        "  --quiet            no progress bar, no list of values\n"
+        "\n"
+        "Examples:\n"
+        "  distmind-real calibrate -o here.ini --profiles here\n"
+        "  distmind-real run experiments/real-quickstart.ini --local --set cluster.hardware=here.ini \\\n"
+        "                --set cluster.memory_hardware=here.ini --out real.db\n"
+        "  distmind-sim validate real.db --profiles here\n",
+};
