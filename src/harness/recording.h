@@ -22,7 +22,8 @@
 #define RECORDING_BLOCK    (64 * 1024)
 #define RECORDING_FLUSH_NS (100 * NS_PER_MS) /* what a killed process may have had in hand */
 
-enum recording_kind { RECORDING_PROCESS, RECORDING_JOINED };
+/* No single bit makes one of the other. */
+enum recording_kind { RECORDING_PROCESS = 'P', RECORDING_JOINED = 'J' };
 enum recording_flag { RECORDING_BEGINS = 1, RECORDING_LAST = 2 };
 
 /* Beside enum seam_kind. */

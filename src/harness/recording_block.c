@@ -40,10 +40,11 @@ static gboolean header_check(struct block_reader *r, const uint8_t header[FILE_H
   if (get_u32(header + 8) != RECORDING_VERSION)
     return input_error(error, r->path, 0, "expected a recording of version %d, found version %u",
                        RECORDING_VERSION, get_u32(header + 8));
-  if (get_u32(header + 12) > RECORDING_JOINED)
-    return input_error(error, r->path, 0, "expected a recording of kind 0 or 1, found kind %u",
-                       get_u32(header + 12));
-  r->kind = (enum recording_kind)get_u32(header + 12);
+  uint32_t kind = get_u32(header + 12);
+  if (kind != RECORDING_PROCESS && kind != RECORDING_JOINED)
+    return input_error(error, r->path, 0, "expected a recording of kind %d or %d, found kind %u",
+                       RECORDING_PROCESS, RECORDING_JOINED, kind);
+  r->kind = (enum recording_kind)kind;
   return TRUE;
 }
 
