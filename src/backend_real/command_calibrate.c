@@ -180,7 +180,7 @@ static gboolean check_arguments(const struct arguments *a, GError **error)
                        g_get_prgname());
   if (!(a->pace >= 0 && a->pace <= 10000))
     return input_error(error, NULL, 0, "--pace: expected Gbit/s from 0 (none) to 10000, found %g", a->pace);
-  return log_level_set("warning", error);
+  return log_setup("warning", NULL, error);
 }
 
 static gboolean run_calibrate(int argc, char **argv, GError **error)
