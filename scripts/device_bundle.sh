@@ -32,7 +32,7 @@ while read -r name path; do
 done <"$partial/libraries"
 rm "$partial/libraries"
 
-for file in $(find experiments traces -type f); do
+for file in $(find experiments traces -type f) scripts/real_load.sh scripts/naive_load.py scripts/validate_h200.sh; do
   install -D -m 644 "$file" "$partial/$file"
 done
 

@@ -1,18 +1,23 @@
 #!/bin/bash
 # Load and infer on real hardware, model by model, beside the flow shop and the naive way; writes Markdown to standard output:
 #
-#     scripts/real_load.sh [--device cuda|host] [--calibration FILE.ini] [--seconds 4] [MODEL]... >results/real-h200.md
+#     scripts/real_load.sh [--device cuda|host] [--seconds 4] [MODEL]... >results/real-h200.md
 #
 # For each model: p50 of one client's requests, each of which loads its model, from the host cache and from two memory servers over
 # loopback TCP, unpaced and paced to 100 Gbit/s, every byte verified; beside it the flow shop of design section 3 (distmind-sim) at
-# the rates that `distmind-real calibrate` measured in this very run. BIN=FOLDER holds the programs (default: build).
+# the rates that `distmind-real calibrate` measured in this very run. Then a minute of two models
+# alternating on one GPU. Runs in the source tree, or in what `make device-bundle` made.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
-bin=${BIN:-build} device=cuda calibration='' seconds=4 models=()
+bin=build
+if [ ! -x $bin/distmind-real ]; then # a bundle
+  bin=bin
+  export LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+fi
+device=cuda seconds=4 models=()
 while [ $# -gt 0 ]; do
   case $1 in
     --device) device=$2; shift ;;
-    --calibration) calibration=$2; shift ;;
     --seconds) seconds=$2; shift ;;
     -*) echo "real_load.sh: unknown option $1" >&2; exit 2 ;;
     *) models+=("$1") ;;
@@ -20,6 +25,8 @@ while [ $# -gt 0 ]; do
   shift
 done
 [ ${#models[@]} -gt 0 ] || models=(resnet152 inception_v3 densenet201 bert_base gpt2)
+base=h200
+[ "$device" = cuda ] || base=loopback
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -34,13 +41,9 @@ experiment() {
     -e "s/^duration_s = .*/duration_s = $seconds/" experiments/real-load.ini >"$work/load.ini"
 }
 
-calibrate() { # PACE: a hardware file measured now
-  if [ -n "$calibration" ]; then
-    cp "$calibration" "$work/pace$1.ini"
-  else
-    "$bin/distmind-real" calibrate -o "$work/pace$1.ini" --force --device "$device" --pace "$1" >"$work/calibrate.log" 2>&1 ||
-      { cat "$work/calibrate.log" >&2; exit 1; }
-  fi
+calibrate() { # PACE: a hardware file and profiles as measured now
+  "$bin/distmind-real" calibrate -o "$work/pace$1.ini" --profiles "$work/profiles$1" --base "experiments/hardware/$base.ini" \
+    --force --device "$device" --pace "$1" >"$work/calibrate.log" 2>&1 || { cat "$work/calibrate.log" >&2; exit 1; }
 }
 
 # One line of the table: MODEL SOURCE CACHE_GB PACE LIMIT SLACK_MS
@@ -50,7 +53,7 @@ row() {
   experiment "$1" "$hardware" "$hardware" "$nic" "$3"
   json=$("$bin/distmind-real" run "$work/load.ini" --local --device "$device" --pace "$4" --out "$work/x.db" --force --json) || exit 1
   real=$(figure p50 <<<"$json")
-  sim=$("$bin/distmind-sim" run "$work/load.ini" --out "$work/x.db" --force --json | figure p50) || exit 1
+  sim=$("$bin/distmind-sim" run "$work/load.ini" --set models.profile_dir="$work/profiles$4" --out "$work/x.db" --force --json | figure p50) || exit 1
   local p99 requests
   p99=$(figure p99 <<<"$json"); requests=$(figure requests <<<"$json")
   awk -v m="$1" -v s="$2" -v r="$real" -v f="$sim" -v l="$5" -v k="$6" -v q="$p99" -v n="$requests" 'BEGIN {
@@ -72,10 +75,19 @@ echo
 echo '| model | loaded from | requests | p50, ms | p99, ms | flow shop, ms | ratio | bound |'
 echo '|---|---|---|---|---|---|---|---|'
 for model in "${models[@]}"; do
-  row "$model" "host cache" 4 0 1.05 0.5
+  row "$model" "host cache" 3 0 1.05 0.5
   row "$model" "memory servers, unpaced" 0 0 1.1 0
   row "$model" "memory servers, 100 Gbit/s" 0 100 1.1 0
 done
+
+# A minute of two models in turn on a GPU that holds one of them; every byte of every load is checked, or the run fails.
+experiment resnet152 "$work/pace0.ini" "$work/pace0.ini" "$(sed -n 's/^nic_gbit_s *= *\([0-9.]*\).*/\1/p' "$work/pace0.ini")" 0
+sed -i -e 's/^resnet152 = 3/resnet152 = 1\nbert_base = 1/' -e 's/^duration_s = .*/duration_s = 60/' "$work/load.ini"
+json=$("$bin/distmind-real" run "$work/load.ini" --local --device "$device" --out "$work/x.db" --force --json) || exit 1
+echo
+echo "ResNet-152 and BERT alternating on one GPU for a minute: $(figure completed <<<"$json") of $(figure requests <<<"$json") requests, \
+$(awk -v b="$(figure net_bytes <<<"$json")" 'BEGIN { printf "%.1f", b / 1e9 }') GB loaded from the memory servers and checked, p50 $(figure p50 <<<"$json") ms, p99 $(figure p99 <<<"$json") ms."
+
 if [ "$device" = cuda ] && python3 -c 'import torch' 2>/dev/null; then
   echo
   echo 'The naive way in the same session (`scripts/naive_load.py`: medians, context and kernels warm), ms:'
