@@ -43,7 +43,7 @@ static inline void octets_number(struct octets *o, uint64_t value)
 
 static inline void octets_signed(struct octets *o, int64_t value)
 {
-  octets_number(o, (uint64_t)value << 1 ^ (uint64_t)(value >> 63));
+  octets_number(o, (uint64_t)value << 1 ^ (value < 0 ? UINT64_MAX : 0));
 }
 
 static inline void octets_real(struct octets *o, double value)

@@ -276,7 +276,7 @@ Test(rerun, changed_inputs_are_found)
   unsigned found = 0, same = 0, breaches = 0;
   for (uint64_t at = 0; at < 100; at++)
     for (enum change change = CHANGE_INPUT; change <= CHANGE_DROP_INPUT; change++) {
-      g_autofree char *to = g_strdup_printf("%s/%u-%u", folder, (unsigned)at, change);
+      g_autofree char *to = g_strdup_printf("%s/%u-%d", folder, (unsigned)at, (int)change);
       if (at == 0 && change == CHANGE_INPUT)
         continue; /* a start has no byte but its time's */
       g_autofree char *path =
