@@ -131,7 +131,7 @@ Test(rerun, the_same_lives_again)
     cr_assert(rerun_file(memory, &totals, NULL, &error), "%s", error ? error->message : "");
   }
   cr_assert(totals.actors == 40 && totals.cut == 0);
-  cr_assert(totals.inputs > 10000 && totals.outputs > 10000, "%lu inputs, %lu outputs", (gulong)totals.inputs,
+  cr_assert(totals.inputs > 9000 && totals.outputs > 9000, "%lu inputs, %lu outputs", (gulong)totals.inputs,
             (gulong)totals.outputs);
   remove_folder(folder);
 }
