@@ -45,12 +45,13 @@ char *admission_find(const char *folder, const char *key)
   return NULL;
 }
 
-/* How many parts came, at most ZAP_PARTS of them kept; 0: the context was shut down. */
-static int receive_request(void *socket, struct part part[ZAP_PARTS])
+/* How many parts came; those past the last that a request has end up in one place. 0: the context was shut
+ * down. */
+static int receive_request(void *socket, struct part part[ZAP_PARTS + 1])
 {
   int parts = 0, more = 1;
   for (; more; parts++) {
-    struct part spare, *to = parts < ZAP_PARTS ? &part[parts] : &spare;
+    struct part *to = &part[MIN(parts, ZAP_PARTS)];
     size_t size = sizeof more;
     int received;
     do
@@ -75,7 +76,7 @@ static void answer(void *socket, const struct part *request_id, gboolean good, c
   zmq_send(socket, "", 0, 0);
 }
 
-static void decide(struct admission *admission, const struct part part[ZAP_PARTS], int parts)
+static void decide(struct admission *admission, const struct part part[ZAP_PARTS + 1], int parts)
 {
   char key[KEY_TEXT] = "";
   g_autofree char *name = NULL;
@@ -91,7 +92,7 @@ static void decide(struct admission *admission, const struct part part[ZAP_PARTS
 static gpointer run(gpointer data)
 {
   struct admission *admission = data;
-  struct part part[ZAP_PARTS];
+  struct part part[ZAP_PARTS + 1];
   memset(part, 0, sizeof part);
   for (int parts; (parts = receive_request(admission->socket, part)) > 0;)
     decide(admission, part, parts);

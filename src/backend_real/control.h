@@ -4,9 +4,11 @@
  * The hub binds; every other role and the client hold one link to it. Frames are a kind and bytes. Frames of
  * kind FRAME_MESSAGES carry core messages of one run, gathered until the loop waits; they are decoded and
  * bounded here. A peer that breaks the protocol (unknown kind, wrong size, value out of bounds, more than its
- * share of unread bytes) is expelled: it gets FRAME_REFUSED with the reason, later frames of it are ignored
- * and logged once, and the owner sees it as lost. Nothing that a peer sends is trusted, and no queue is
- * longer than its count allows: one that does not read its frames is lost, none is dropped silently. */
+ * share of unread bytes: outbox.h) is expelled: it gets FRAME_REFUSED with the reason, later frames of it are
+ * ignored and logged once, and the owner sees it as lost. Nothing that a peer sends is trusted, and no queue
+ * is longer than its count allows: one that does not read its frames is lost, none is dropped silently.
+ *
+ * Hub and link have threads of ZeroMQ: a process forks before it has one, not after. */
 #ifndef DM_CONTROL_H
 #define DM_CONTROL_H
 
@@ -15,8 +17,8 @@
 #include "core/messages.h"
 #include "core/world.h"
 
-/* K(NAME, way, who to whom and what the payload is, largest payload). Payloads other than messages are the
- * roles' business: roles.h. */
+/* K(NAME, way (TO_HUB, TO_PEER or TO_BOTH), who to whom and what the payload is, largest payload). Payloads
+ * other than messages are the roles' business: roles.h. */
 #define FRAME_TABLE(K)                                                                                       \
   K(HELLO, TO_HUB, "peer to hub: struct hello", 1024)                                                        \
   K(WELCOME, TO_PEER, "hub to peer: u32 version of the protocol", 64)                                        \
@@ -80,6 +82,7 @@ struct hub_config {
 /* NULL + DM_ERROR_INPUT: cannot bind; an address that is not loopback without keys. */
 struct hub *hub_new(struct loop *loop, const struct hub_config *config, const struct hub_ops *ops,
                     void *context, GError **error);
+/* Says goodbye to all. Not from inside a function of ops. */
 void hub_free(struct hub *hub);
 const char *hub_endpoint(const struct hub *hub); /* with the port that it got */
 /* Bounds of core messages to come; before that, any is a breach. */
@@ -121,10 +124,12 @@ struct link_config {
 
 struct link *link_new(struct loop *loop, const struct link_config *config, const struct hello *hello,
                       const struct link_ops *ops, void *context, GError **error);
+/* Also from inside a function of ops. What was sent goes out first, for half a second at most. */
 void link_free(struct link *link);
 /* From `lost` on. */
 enum link_loss link_loss(const struct link *link);
 void link_set_limits(struct link *link, uint32_t run, const struct message_limits *limits);
+/* Before the welcome too: it goes out behind the hello. */
 void link_send(struct link *link, enum frame_kind kind, const void *data, size_t size);
 void link_message(struct link *link, uint32_t run, const struct message *message);
 

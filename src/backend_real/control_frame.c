@@ -3,14 +3,13 @@
 
 #include <string.h>
 
+enum { TO_HUB = 1, TO_PEER = 2, TO_BOTH = TO_HUB | TO_PEER };
+
 static const struct {
   const char *name;
   size_t bytes;
-  gboolean to_hub, to_peer;
+  unsigned ways;
 } kinds[] = {
-#define TO_HUB                    TRUE, FALSE
-#define TO_PEER                   FALSE, TRUE
-#define TO_BOTH                   TRUE, TRUE
 #define K(NAME, way, text, bytes) [FRAME_##NAME] = {#NAME, bytes, way},
     FRAME_TABLE(K)
 #undef K
@@ -50,7 +49,7 @@ const char *frame_parse(const uint8_t *data, size_t size, gboolean to_hub, struc
   uint32_t kind = get32(data);
   if (kind >= FRAME_KINDS)
     return "a frame of no known kind";
-  if (!(to_hub ? kinds[kind].to_hub : kinds[kind].to_peer))
+  if (!(kinds[kind].ways & (to_hub ? TO_HUB : TO_PEER)))
     return "a frame of a kind that does not go this way";
   if (size - FRAME_HEADER > kinds[kind].bytes)
     return "a frame larger than its kind may be";

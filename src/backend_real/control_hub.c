@@ -23,6 +23,7 @@ static void probe_all(struct hub *hub)
 {
   GHashTableIter iter;
   gpointer value;
+  hub->touched = TRUE;
   g_hash_table_iter_init(&iter, hub->peers);
   while (g_hash_table_iter_next(&iter, NULL, &value)) {
     struct peer *peer = value;
@@ -69,6 +70,7 @@ static void monitor_readable(void *context)
 static void flush(void *context)
 {
   struct hub *hub = context;
+  hub->touched |= hub->dirty->len > 0;
   for (guint i = 0; i < hub->dirty->len; i++) {
     struct peer *peer = hub->dirty->pdata[i];
     peer->dirty = FALSE;
@@ -162,7 +164,8 @@ struct hub *hub_new(struct loop *loop, const struct hub_config *config, const st
   if (!check_config(config, error))
     return NULL;
   struct hub *hub = g_new0(struct hub, 1);
-  *hub = (struct hub){.loop = loop, .ops = ops, .context = context, .peers = peer_table_new()};
+  *hub =
+      (struct hub){.loop = loop, .ops = ops, .context = context, .peers = peer_table_new(), .touched = TRUE};
   refusals_init(&hub->refusals);
   hub_members_init(hub);
   if (!control_socket_open(&hub->control, TRUE, config->endpoint, error) || !set_keys(hub, config, error) ||

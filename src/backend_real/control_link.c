@@ -30,6 +30,7 @@ struct link {
   gboolean welcome;
   gboolean connected;    /* the hub has proven its key */
   gboolean disconnected; /* what has come is still read */
+  gboolean touched;      /* used since it was read empty: its descriptor may not tell what came meanwhile */
   gboolean dead;         /* the loss was told, or is about to be */
   char *why;             /* of the loss */
   enum link_loss loss;
@@ -196,11 +197,10 @@ static gboolean receive(struct link *link)
 static gboolean socket_ready(void *context)
 {
   const struct link *link = context;
-  gboolean ready =
-      control_socket_ready(link->control.socket); /* asked in any case: that quiets its descriptor */
-  return !link->dead && (ready || link->disconnected);
+  return (link->touched && control_socket_ready(link->control.socket)) || (link->disconnected && !link->dead);
 }
 
+/* A dead link is read on, for its descriptor's sake, until the next round of the loop ends it. */
 static void socket_readable(void *context)
 {
   struct link *link = context;
@@ -210,6 +210,7 @@ static void socket_readable(void *context)
   for (guint frames = 0; some && !link->dead && frames < ROUND_FRAMES && link->messages < ROUND_MESSAGES;
        frames++)
     some = receive(link);
+  link->touched = some;
   if (!some && link->disconnected && !link->dead)
     lose(link, LINK_BROKE, "the connection to the hub broke off");
   call_ends(link);
@@ -239,6 +240,7 @@ static void flush(void *context)
   struct link *link = context;
   if (link->dead || link->disconnected || !outbox_pending(link->outbox))
     return;
+  link->touched = TRUE;
   const char *why = outbox_flush(link->outbox);
   if (why)
     lose(link, LINK_BROKE, "the hub does not read what it is sent");
@@ -309,7 +311,7 @@ struct link *link_new(struct loop *loop, const struct link_config *config, const
   if (!check_config(config, hello, error))
     return NULL;
   struct link *link = g_new0(struct link, 1);
-  *link = (struct link){.loop = loop, .ops = ops, .context = context, .role = hello->role};
+  *link = (struct link){.loop = loop, .ops = ops, .context = context, .role = hello->role, .touched = TRUE};
   if (!control_socket_open(&link->control, FALSE, config->endpoint, error) ||
       !connect_socket(link, config, error)) {
     control_socket_close(&link->control, NULL, NULL);

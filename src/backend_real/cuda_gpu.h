@@ -38,7 +38,8 @@ struct cuda_gpu {
   char *name;
   uint64_t total; /* bytes of memory there are */
   uint8_t *memory;
-  unsigned blocks; /* that fill it */
+  cudaStream_t mover; /* of pageable copies */
+  unsigned blocks;    /* that fill it */
   struct cuda_lane lane[CUDA_LANES];
   _Atomic gboolean
       broken; /* a CUDA call failed: nothing new is issued, what is under way is not awaited long */

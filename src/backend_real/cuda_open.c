@@ -101,7 +101,9 @@ gboolean cuda_gpu_open(struct cuda_gpu *gpu, int ordinal, uint64_t gpu_bytes, GE
   for (unsigned i = 0; i < CUDA_LANES; i++)
     if (!open_lane(gpu, i, error))
       return FALSE;
-  return warm_up(gpu, error);
+  return !failed(gpu, cudaStreamCreateWithFlags(&gpu->mover, cudaStreamNonBlocking), "make a stream",
+                 error) &&
+         warm_up(gpu, error);
 }
 
 static void close_lane(struct cuda_lane *lane)
@@ -124,6 +126,8 @@ void cuda_gpu_close(struct cuda_gpu *gpu)
   cudaSetDevice(gpu->ordinal);
   for (unsigned i = 0; i < CUDA_LANES; i++)
     close_lane(&gpu->lane[i]);
+  if (gpu->mover)
+    cudaStreamDestroy(gpu->mover);
   cudaFree(gpu->memory);
   g_free(gpu->name);
 }

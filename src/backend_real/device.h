@@ -31,6 +31,7 @@ struct device_config {
                          there is; never two servers on one GPU unless share is set */
   gboolean share;
   uint64_t gpu_bytes; /* memory of each */
+  gboolean pageable;  /* the arena is not pinned: stop-and-go systems move out of it as frameworks do */
   uint8_t *host;      /* the server's arena, page aligned; pinned here */
   uint64_t host_bytes;
   /* On any thread but the caller's, never from inside a call; not for tag 0. start, end: CLOCK_MONOTONIC ns
@@ -85,6 +86,10 @@ struct device_ops {
   /* Blocking; at the start only. From any memory. */
   gboolean (*fill)(struct device *device, uint32_t gpu, uint64_t device_offset, const void *from,
                    uint64_t bytes, GError **error);
+  /* Blocking, never on the loop's thread, one call a GPU at a time: bytes between pageable memory and the
+   * GPU, as a framework moves one tensor. FALSE: the GPU is broken. */
+  gboolean (*move)(struct device *device, uint32_t gpu, gboolean to_host, void *host, uint64_t on_gpu,
+                   uint64_t bytes);
   /* Tokens are never used twice, and are constraints only while the copy runs. */
   uint64_t (*copy)(struct device *device, const struct device_copy *copy);
   void (*compute)(struct device *device, const struct device_compute *compute);

@@ -29,7 +29,7 @@ static const char *cuda_missing(void)
 static gboolean pin(struct device *device, GError **error)
 {
   const struct device_config *config = &device->config;
-  if (config->host_bytes == 0)
+  if (config->host_bytes == 0 || config->pageable)
     return TRUE;
   cudaError_t status = cudaHostRegister(config->host, config->host_bytes, cudaHostRegisterPortable);
   device->pinned = status == cudaSuccess;
@@ -127,6 +127,21 @@ static gboolean cuda_fill(struct device *device, uint32_t gpu, uint64_t offset, 
   return TRUE;
 }
 
+static gboolean cuda_move(struct device *device, uint32_t index, gboolean to_host, void *host,
+                          uint64_t on_gpu, uint64_t bytes)
+{
+  struct cuda_gpu *gpu = &device->gpu[index];
+  uint8_t *at_gpu = gpu->memory + on_gpu;
+  cudaError_t status = atomic_load(&gpu->broken) ? cudaErrorUnknown : cudaSetDevice(gpu->ordinal);
+  if (status == cudaSuccess && to_host)
+    status = cudaMemcpyAsync(host, at_gpu, bytes, cudaMemcpyDeviceToHost, gpu->mover);
+  else if (status == cudaSuccess)
+    status = cudaMemcpyAsync(at_gpu, host, bytes, cudaMemcpyHostToDevice, gpu->mover);
+  if (status == cudaSuccess)
+    status = cudaStreamSynchronize(gpu->mover);
+  return cuda_gpu_check(gpu, status, "a pageable copy");
+}
+
 static uint64_t cuda_copy(struct device *device, const struct device_copy *copy)
 {
   uint64_t token = 0;
@@ -154,6 +169,7 @@ const struct device_ops device_cuda = {
     .describe = cuda_describe,
     .memory = cuda_memory,
     .fill = cuda_fill,
+    .move = cuda_move,
     .copy = cuda_copy,
     .compute = cuda_compute,
 };

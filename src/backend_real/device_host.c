@@ -225,6 +225,14 @@ static gboolean host_fill(struct device *device, uint32_t gpu, uint64_t offset, 
   return TRUE;
 }
 
+static gboolean host_move(struct device *device, uint32_t gpu, gboolean to_host, void *host, uint64_t on_gpu,
+                          uint64_t bytes)
+{
+  uint8_t *at_gpu = device->gpu[gpu].memory + on_gpu;
+  memcpy(to_host ? host : at_gpu, to_host ? at_gpu : host, bytes);
+  return TRUE;
+}
+
 static const char *host_describe(const struct device *device, uint32_t gpu)
 {
   (void)gpu;
@@ -329,6 +337,7 @@ const struct device_ops device_host = {
     .describe = host_describe,
     .memory = host_memory,
     .fill = host_fill,
+    .move = host_move,
     .copy = host_copy,
     .compute = host_compute,
 };

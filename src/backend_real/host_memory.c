@@ -70,7 +70,7 @@ static gboolean enough(uint64_t bytes, GError **error)
   return FALSE;
 }
 
-gboolean host_memory_map(struct host_memory *memory, uint64_t bytes, GError **error)
+gboolean host_memory_map(struct host_memory *memory, uint64_t bytes, gboolean touch, GError **error)
 {
   *memory =
       (struct host_memory){.bytes = bytes, .mapped = (MAX(bytes, 1) + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE};
@@ -91,7 +91,8 @@ gboolean host_memory_map(struct host_memory *memory, uint64_t bytes, GError **er
     return FALSE;
   }
   memory->base = base;
-  touch_all(memory);
+  if (touch)
+    touch_all(memory);
   return TRUE;
 }
 

@@ -13,9 +13,9 @@ struct host_memory {
   const char *pages; /* "huge pages", "transparent huge pages", "4 KiB pages" */
 };
 
-/* All of it is touched, by several threads, so that no page fault is left for later. DM_ERROR_FAILED: not so
+/* touch: all of it now, by several threads, so that no page fault is left for later. DM_ERROR_FAILED: not so
  * much memory. */
-gboolean host_memory_map(struct host_memory *memory, uint64_t bytes, GError **error);
+gboolean host_memory_map(struct host_memory *memory, uint64_t bytes, gboolean touch, GError **error);
 void host_memory_unmap(struct host_memory *memory);
 
 #endif

@@ -27,6 +27,7 @@ struct hub {
   struct message_rules rules;
   struct peer *speaking; /* whose messages are being handed over */
   guint messages;        /* handed over in this round of the loop */
+  gboolean touched;      /* used since it was read empty: its descriptor may not tell what came meanwhile */
 };
 
 /* --- members ---------------------------------------------------------------------------------------------*/

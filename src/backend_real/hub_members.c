@@ -66,6 +66,7 @@ void hub_refuse(struct hub *hub, struct peer *peer, const char *why)
   outbox_clear(peer->outbox);
   if (peer->gone)
     return;
+  hub->touched = TRUE;
   outbox_frame(peer->outbox, FRAME_REFUSED, why, MIN(strlen(why), frame_payload_max(FRAME_REFUSED)));
   outbox_flush_all(peer->outbox);
 }
@@ -113,7 +114,9 @@ static void settle(struct hub *hub, struct peer *peer)
 
 static gboolean has_last_frames(struct hub *hub, const struct peer *peer)
 {
-  return peer->state == PEER_JOINED && loop_now(hub->loop) - peer->gone_at < LAST_FRAMES_NS && hub_ready(hub);
+  hub->touched = TRUE;
+  return peer->state == PEER_JOINED && loop_now(hub->loop) - peer->gone_at < LAST_FRAMES_NS &&
+         control_socket_ready(hub->control.socket);
 }
 
 /* `keep_last`: leaves alone those who may have frames to read. */

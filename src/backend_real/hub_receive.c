@@ -111,14 +111,15 @@ static gboolean receive(struct hub *hub)
 gboolean hub_ready(void *context)
 {
   const struct hub *hub = context;
-  return control_socket_ready(hub->control.socket);
+  return hub->touched && control_socket_ready(hub->control.socket);
 }
 
 void hub_readable(void *context)
 {
   struct hub *hub = context;
+  gboolean some = TRUE;
   hub->messages = 0;
-  for (guint frames = 0; frames < ROUND_FRAMES && hub->messages < ROUND_MESSAGES; frames++)
-    if (!receive(hub))
-      return;
+  for (guint frames = 0; some && frames < ROUND_FRAMES && hub->messages < ROUND_MESSAGES; frames++)
+    some = receive(hub);
+  hub->touched = some; /* or again by what is sent in answer, before the loop waits */
 }

@@ -50,7 +50,7 @@ struct watch {
   void *context;
 };
 
-static int64_t read_clock(void)
+int64_t loop_clock(void)
 {
   struct timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -152,7 +152,7 @@ static gboolean own_prepare(GSource *source, int *timeout)
 static gboolean own_check(GSource *source)
 {
   struct loop *loop = ((struct own_source *)source)->loop;
-  loop->now = read_clock();
+  loop->now = loop_clock();
   return timer_heap_first(loop->timers) <= loop->now ||
          g_source_query_unix_fd(source, loop->timer_tag) != 0 ||
          g_source_query_unix_fd(source, loop->note_tag) != 0;
@@ -225,7 +225,7 @@ void loop_run(struct loop *loop)
 {
   g_main_context_push_thread_default(loop->context);
   loop->quit = FALSE;
-  loop->now = read_clock();
+  loop->now = loop_clock();
   loop->running = TRUE;
   flush_all(loop);
   while (!loop->quit) {
@@ -243,7 +243,7 @@ void loop_quit(struct loop *loop)
 
 int64_t loop_now(const struct loop *loop)
 {
-  return loop->running ? loop->now : read_clock();
+  return loop->running ? loop->now : loop_clock();
 }
 
 void loop_before_wait(struct loop *loop, void (*flush)(void *context), void *context)

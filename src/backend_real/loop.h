@@ -18,6 +18,8 @@ void loop_quit(struct loop *loop);
 /* CLOCK_MONOTONIC, ns. Frozen while a callback runs: read once for each round of the loop, after it waited.
  * Outside of loop_run it is not frozen. */
 int64_t loop_now(const struct loop *loop);
+/* The same clock, now, for any thread. */
+int64_t loop_clock(void);
 
 /* Calls back when fd is readable (level triggered) until unwatched. */
 struct watch;

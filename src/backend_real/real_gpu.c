@@ -59,6 +59,10 @@ static void issue_copy(struct real_world *rw, struct copy_op *copy)
   const struct copy_op *after = (const struct copy_op *)op_find(rw, copy->spec.after, OP_COPY);
   uint64_t at = 0;
   copy->state = COPY_ISSUED;
+  if (copy->spec.pageable) {
+    real_pageable_issue(rw, copy);
+    return;
+  }
   do {
     struct device_copy part = {
         .gpu = copy->spec.gpu, .to_host = copy->spec.to_host, .after = after ? after->token : 0};
@@ -125,11 +129,14 @@ static gboolean follows_lost(struct real_world *rw, op_id after)
   return copy && copy->state == COPY_LOST;
 }
 
-/* Whatever waits for a copy that will never be is lost too; it ends in its turn. */
+/* Whatever waits for a copy that will never be is lost too, and so is the rest of its lane; each ends in its
+ * turn. */
 static void lose_dependents(struct real_world *rw, const struct copy_op *copy)
 {
   const struct real_gpu *gpu = &rw->gpu[copy->spec.gpu];
   op_id id = op_id_of(&copy->op);
+  for (uint32_t c = copy->lane_next; c != NO_INDEX; c = copy_at(rw, c)->lane_next)
+    copy_at(rw, c)->failed = TRUE;
   for (uint32_t i = 0; i < gpu->lanes->len; i++)
     for (uint32_t c = g_array_index(gpu->lanes, struct lane, i).first; c != NO_INDEX;
          c = copy_at(rw, c)->lane_next)
@@ -210,6 +217,14 @@ void real_gpu_pump(struct real_world *rw, uint32_t index)
   pump_computes(rw, &rw->gpu[index]);
 }
 
+/* A copy failed on the device: what waits behind it in its lane. */
+static void lane_lose(struct real_world *rw, const struct copy_op *copy)
+{
+  const struct lane *lane = lane_find(rw->gpu[copy->spec.gpu].lanes, copy->spec.lane);
+  for (uint32_t c = lane ? lane->first : NO_INDEX; c != NO_INDEX; c = copy_at(rw, c)->lane_next)
+    copy_at(rw, c)->failed = TRUE;
+}
+
 /* --- ends
  * -----------------------------------------------------------------------------------------------------------*/
 
@@ -231,8 +246,13 @@ static void copied(struct note *note)
                                     .source = NO_INDEX,
                                     .a = (int64_t)spec->bytes,
                                     .b = copy->start});
-  uint32_t group = spec->group;
+  uint32_t group = spec->group, gpu = spec->gpu;
   gboolean failed = copy->failed;
+  if (failed) {
+    lane_lose(rw, copy);
+    lose_dependents(rw, copy);
+    real_gpu_pump(rw, gpu);
+  }
   op_end(rw, &copy->op, failed ? OP_FAILED : OP_DONE, failed ? 0 : spec->bytes, 0);
   if (fetch && !failed)
     real_fetch_copied(rw, fetch, group);

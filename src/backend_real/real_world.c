@@ -255,6 +255,8 @@ void real_world_close(struct real_world *rw)
   rw->closed = TRUE;
   for (uint32_t i = 0; i < rw->computes.all->len; i++)
     ((struct compute_op *)g_ptr_array_index(rw->computes.all, i))->stop = TRUE;
+  for (uint32_t g = 0; g < rw->gpus; g++)
+    real_pageable_close(&rw->gpu[g]);
   if (rw->reader)
     rw->transport->reader_free(rw->reader);
   if (rw->device)
@@ -326,6 +328,7 @@ gboolean real_world_open_device(struct real_world *rw, const struct device_ops *
                                  .first_gpu = first_gpu,
                                  .share = share,
                                  .gpu_bytes = gpu_bytes,
+                                 .pageable = rw->is.config->system->needs & WORLD_PAGEABLE,
                                  .host = rw->memory->base,
                                  .host_bytes = rw->memory->bytes,
                                  .ended = real_gpu_ended,

@@ -15,8 +15,8 @@
 
 struct real_world;
 
-/* What it can (enum world_capability); pageable copies and the SSD tier are not built yet. */
-#define REAL_CAPABILITIES 0U
+/* What it can: enum world_capability. */
+#define REAL_CAPABILITIES ((uint32_t)WORLD_PAGEABLE)
 
 struct real_world_config {
   struct loop *loop;

@@ -82,9 +82,12 @@ struct lane {
   uint32_t lane, first, last; /* of copies, or of computes of a stream */
 };
 
+struct mover;
+
 struct real_gpu {
-  GArray *lanes;   /* of struct lane: lanes with copies that wait */
-  GArray *streams; /* of struct lane: streams with computes that wait */
+  struct mover *mover; /* of pageable copies; NULL: none yet */
+  GArray *lanes;       /* of struct lane: lanes with copies that wait */
+  GArray *streams;     /* of struct lane: streams with computes that wait */
 };
 
 struct slab {
@@ -139,6 +142,10 @@ gboolean real_fetch_has(const struct fetch_op *fetch, uint32_t group);
 /* A copy has taken the group out of host memory. */
 void real_fetch_copied(struct real_world *rw, struct fetch_op *fetch, uint32_t group);
 void real_fetch_ended(void *context, uint64_t tag, gboolean good); /* of a read, on any thread */
+
+/* real_pageable.c */
+void real_pageable_issue(struct real_world *rw, struct copy_op *copy);
+void real_pageable_close(struct real_gpu *gpu);
 
 /* real_gpu.c */
 op_id real_copy(struct real_world *rw, const struct copy_spec *spec);

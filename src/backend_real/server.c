@@ -100,8 +100,8 @@ static gboolean run_open(struct server *s, GError **error)
     return FALSE;
   s->transport_options = (struct transport_options){.pace_bytes_s = gbit_to_bytes_per_s(s->spec.pace_gbit_s)};
   s->images = images_new(s->setup->catalog, *s->spec.image_folder ? s->spec.image_folder : NULL, error);
-  if (!s->images ||
-      !host_memory_map(&s->memory, s->kind->memory_bytes(&s->setup->config, s->options->index), error))
+  if (!s->images || !host_memory_map(&s->memory, s->kind->memory_bytes(&s->setup->config, s->options->index),
+                                     s->kind->touch, error))
     return FALSE;
   struct real_world_config world = {.loop = s->loop,
                                     .config = &s->setup->config,

@@ -51,6 +51,7 @@ struct server {
 struct server_kind {
   const char *name;
   uint64_t (*memory_bytes)(const struct config *config, uint32_t index);
+  gboolean touch; /* all of it is going to be used; else as it is filled */
   /* Opens what it stands on and makes the actor; on failure close() follows. */
   gboolean (*open)(struct server *server, GError **error);
   void (*actor_free)(void *actor);

@@ -53,6 +53,7 @@ static char *describe(const struct server *s)
 
 const struct server_kind server_kind_gpu = {.name = "gpu-server",
                                             .memory_bytes = gpu_server_host_bytes,
+                                            .touch = TRUE,
                                             .open = open_parts,
                                             .actor_free = actor_free,
                                             .actor = &gpu_server_actor,

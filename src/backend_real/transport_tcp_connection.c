@@ -8,7 +8,7 @@
 #define SHELF_TURN READ_BYTES_MAX
 #endif
 #define TURN_BYTES SHELF_TURN /* that one connection may send before others have their turn */
-#define PIECES     64             /* of memory, in one call */
+#define PIECES     64         /* of memory, in one call */
 
 static const uint8_t nothing[65536]; /* sent in place of what is no longer served */
 
@@ -109,7 +109,8 @@ static ssize_t send_answer(struct connection *c, uint64_t limit, uint64_t *asked
   ssize_t sent = 0;
   pthread_rwlock_rdlock(&c->shelf->serving);
   if (c->sent > 0 || decide(c)) {
-    uint32_t pieces = cut_pieces(piece, gather_answer(c, head, end, piece), limit);
+    uint32_t pieces = gather_answer(c, head, end, piece);
+    pieces = cut_pieces(piece, pieces, limit);
     *asked = total(piece, pieces);
     sent = sendmsg(c->pollee.fd, &(struct msghdr){.msg_iov = piece, .msg_iovlen = pieces}, MSG_NOSIGNAL);
   }

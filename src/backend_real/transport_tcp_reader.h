@@ -11,11 +11,11 @@
 #include "backend_real/transport_tcp_poller.h"
 #include "backend_real/transport_tcp_wire.h"
 
-#define LINE_READS  64         /* most that one line has been given and has not ended */
+#define LINE_READS 64 /* most that one line has been given and has not ended */
 #ifndef LINE_WINDOW
 #define LINE_WINDOW (4U << 20)
 #endif
-#define LINES_MAX   64         /* to one peer */
+#define LINES_MAX 64 /* to one peer */
 
 struct read {
   uint64_t offset, to, tag;

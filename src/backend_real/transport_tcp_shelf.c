@@ -24,7 +24,7 @@ static void log_close(const struct connection *c, const char *why)
   getnameinfo((const struct sockaddr *)&c->from, sizeof c->from, host, sizeof host, port, sizeof port,
               NI_NUMERICHOST | NI_NUMERICSERV);
   if (c->visitor)
-    g_message("closed the data connection of reader %u.%u (%s port %s): it %s", ACTOR_KIND(c->reader),
+    g_message("closed the data connection of reader %u.%u (%s port %s): it %s", (guint)ACTOR_KIND(c->reader),
               ACTOR_INDEX(c->reader), host, port, why);
   else
     g_message("closed a data connection from %s port %s: it %s", host, port, why);

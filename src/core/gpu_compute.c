@@ -1,17 +1,18 @@
 /* Computations of a request: group by group while its model loads, or all at once where it is resident. */
 #include "core/gpu_server_internal.h"
 
-static void compute(struct gpu_server *s, struct task *task, const struct compute_spec *what)
+/* Completes the spec and asks for it. */
+static void compute(struct gpu_server *s, struct task *task, struct compute_spec *spec)
 {
-  struct compute_spec spec = *what;
-  spec.gpu = task->gpu;
-  spec.stream = task->stream;
-  spec.model = task->model;
-  spec.device = s->gpu[task->gpu].memory ? tier_place(s->gpu[task->gpu].memory, task->model) : NULL;
-  spec.request = task->id;
-  spec.tag = TAG(TAG_COMPUTE, task->self, 0);
+  const struct tier *memory = s->gpu[task->gpu].memory;
+  spec->gpu = task->gpu;
+  spec->stream = task->stream;
+  spec->model = task->model;
+  spec->device = memory ? tier_place(memory, task->model) : NULL;
+  spec->request = task->id;
+  spec->tag = TAG(TAG_COMPUTE, task->self, spec->group);
   task->computes++;
-  s->world->ops->compute(s->world, &spec);
+  s->world->ops->compute(s->world, spec);
 }
 
 /* service_ns of a traced request stretches every group alike. */
@@ -31,6 +32,7 @@ void gpu_compute_groups(struct gpu_server *s, struct task *task, const struct gr
                         const struct load *load)
 {
   task->grouping = grouping;
+  task->last = load == NULL;
   double scale = stretch(s, task, grouping);
   uint64_t offset = 0;
   for (uint32_t j = 0; j < grouping->groups; offset += grouping->bytes[j++]) {
@@ -49,6 +51,7 @@ void gpu_compute_groups(struct gpu_server *s, struct task *task, const struct gr
 
 void gpu_compute_resident(struct gpu_server *s, struct task *task)
 {
+  task->last = TRUE;
   const struct profile *profile = catalog_profile(s->config->catalog, task->model);
   const struct model *model = catalog_model(s->config->catalog, task->model);
   double launches = s->hardware->launch_ns * profile->layers;

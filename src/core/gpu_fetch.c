@@ -210,7 +210,7 @@ void fetch_ended(struct gpu_server *s, struct fetch *fetch, const struct complet
   fetch_report(s);
   if (fetch->users == 0)
     fetch_release(s, fetch);
-  else if (completion->status != OP_DONE)
+  else
     fetch_mend(s, fetch);
 }
 
@@ -254,9 +254,14 @@ void fetch_mend(struct gpu_server *s, struct fetch *fetch)
 {
   uint32_t first, gpu = 0, self = fetch->self;
   uint64_t request = 0;
-  if (fetch->op != 0 || !broken_loads(s, self, &first, &gpu, &request))
+  if (!broken_loads(s, self, &first, &gpu, &request))
     return;
-  fetch->lost |= !fetch->plan_ref || !choose_servers(s, fetch);
+  if (fetch->op != 0) { /* it may wait for copies that nobody makes any more */
+    s->world->ops->cancel(s->world, fetch->op);
+    return;
+  }
+  /* Where all has arrived, it is the device that failed. */
+  fetch->lost |= fetch->arrived || !fetch->plan_ref || !choose_servers(s, fetch);
   if (fetch->lost) {
     abort_loads(s, self);
     return;

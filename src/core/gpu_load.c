@@ -123,7 +123,7 @@ static void fetch_unused(struct gpu_server *s, struct fetch *fetch)
 {
   gboolean others = fetch->users > 1;
   fetch_release(s, fetch);
-  if (others && !fetch->arrived)
+  if (others)
     fetch_mend(s, fetch);
 }
 
@@ -161,16 +161,16 @@ void load_abort(struct gpu_server *s, struct load *load)
 void load_copied(struct gpu_server *s, struct load *load, uint32_t group, enum op_status status)
 {
   load->copies--;
-  if (status == OP_DONE) {
-    load->uploaded = group + 1;
+  if (status != OP_DONE) {
+    load->broken = TRUE;
+  } else if (group == load->uploaded) { /* else one before it failed: it is uploaded anew */
+    load->uploaded++;
     if (load->fetch != NO_INDEX) {
       struct fetch *fetch = fetch_at(s, load->fetch);
       load->bytes_uploaded += load->grouping->bytes[group];
       fetch->credited = MAX(fetch->credited, load->bytes_uploaded);
       fetch_report(s);
     }
-  } else {
-    load->broken = TRUE;
   }
   if (load->copies > 0)
     return;
@@ -179,5 +179,13 @@ void load_copied(struct gpu_server *s, struct load *load, uint32_t group, enum o
   else if (!load->broken)
     load_finish(s, load);
   else
+    load_mend(s, load);
+}
+
+void load_mend(struct gpu_server *s, struct load *load)
+{
+  if (load->fetch != NO_INDEX)
     fetch_mend(s, fetch_at(s, load->fetch));
+  else if (load->copies == 0 && !gpu_computes(s, &s->gpu[load->gpu], load->model))
+    load_abort(s, load); /* the bytes were there: it is the device that failed */
 }

@@ -40,6 +40,8 @@ static void queue_remove(struct gpu_server *s, struct gpu *gpu, struct task *tas
     task_at(s, previous)->next = task->next;
   if (gpu->last == task->self)
     gpu->last = previous;
+  if (gpu->unsecured == task->self)
+    gpu->unsecured = task->next;
 }
 
 static void answer(struct gpu_server *s, const struct task *task, enum outcome outcome)
@@ -170,15 +172,19 @@ static void drop_lost(struct gpu_server *s, struct gpu *gpu, struct task *task)
   task_free(s, task);
 }
 
-/* Requests in order; where processes run side by side, one that must wait lets others pass. */
+/* Requests in order, from the first that is not secured: a long queue costs nothing at each event. Where
+ * processes run side by side, one that must wait lets others pass. */
 static void secure_in_order(struct gpu_server *s, struct gpu *gpu)
 {
   gboolean pass = s->config->system->sharing == SHARING_PROCESS;
-  for (uint32_t i = gpu->first, next; i != NO_INDEX; i = next) {
+  for (uint32_t i = gpu->unsecured, next; i != NO_INDEX; i = next) {
     struct task *task = task_at(s, i);
     next = task->next;
-    if (task->state != TASK_QUEUED || secure(s, gpu, task))
+    if (task->state != TASK_QUEUED || secure(s, gpu, task)) {
+      if (gpu->unsecured == i)
+        gpu->unsecured = next;
       continue;
+    }
     if (task->lost)
       drop_lost(s, gpu, task);
     else if (!pass)
@@ -219,29 +225,35 @@ static void finish(struct gpu_server *s, struct gpu *gpu, struct task *task, enu
   task_free(s, task);
 }
 
-void gpu_computed(struct gpu_server *s, struct task *task, enum op_status status)
+/* A group of the task failed, as its load did, which may have been mended meanwhile. */
+static void go_on(struct gpu_server *s, struct gpu *gpu, struct task *task)
+{
+  struct load *load = gpu_find_load(s, gpu, task->model);
+  if (load && load->broken) {
+    load_mend(s, load);
+  } else if (load) {
+    gpu_resume_tasks(s, gpu, load);
+  } else {
+    task->stalled = FALSE;
+    gpu_compute_groups(s, task, task->grouping, NULL);
+  }
+}
+
+void gpu_computed(struct gpu_server *s, struct task *task, uint32_t group, enum op_status status)
 {
   struct gpu *gpu = &s->gpu[task->gpu];
   task->computes--;
-  if (status == OP_DONE)
-    task->groups_done++;
-  else
+  if (status != OP_DONE)
     task->stalled = TRUE;
+  else if (group == task->groups_done) /* else one before it failed: it is computed anew */
+    task->groups_done++;
   if (task->computes > 0)
     return;
-  if (task->stalled) {
-    struct load *load = gpu_find_load(s, gpu, task->model);
-    if (load && load->broken) {
-      fetch_mend(s, fetch_at(s, load->fetch));
-    } else if (load) {
-      gpu_resume_tasks(s, gpu, load);
-    } else { /* mended and loaded while an earlier group was computing */
-      task->stalled = FALSE;
-      gpu_compute_groups(s, task, task->grouping, NULL);
-    }
+  if (task->stalled && !task->last) {
+    go_on(s, gpu, task);
     return;
   }
-  finish(s, gpu, task, OUTCOME_COMPLETED);
+  finish(s, gpu, task, task->stalled ? OUTCOME_LOST : OUTCOME_COMPLETED);
   gpu_advance(s, gpu);
 }
 
@@ -322,6 +334,8 @@ void gpu_queue_add(struct gpu_server *s, const struct message_dispatch *m)
   else
     task_at(s, gpu->last)->next = self;
   gpu->last = self;
+  if (gpu->unsecured == NO_INDEX)
+    gpu->unsecured = self;
   trainer_yield(s, gpu);
   gpu_advance(s, gpu);
 }

@@ -72,6 +72,7 @@ static void gpu_init(struct gpu_server *s, uint32_t index)
                       .index = index,
                       .first = NO_INDEX,
                       .last = NO_INDEX,
+                      .unsecured = NO_INDEX,
                       .running_first = NO_INDEX,
                       .loads_first = NO_INDEX,
                       .evict_request = UINT64_MAX};
@@ -340,9 +341,11 @@ static void gpu_server_completion(void *actor, const struct completion *completi
     load_copied(s, load_at(s, index), TAG_DETAIL(completion->tag), completion->status);
     break;
   case TAG_COMPUTE:
-    gpu_computed(s, task_at(s, index), completion->status);
+    gpu_computed(s, task_at(s, index), TAG_DETAIL(completion->tag), completion->status);
     break;
-  case TAG_BACK: /* only later copies wait for it */
+  case TAG_BACK:
+    if (--s->gpu[index].backs == 0)
+      s->gpu[index].back = 0;
     break;
   case TAG_TRAIN_IN:
   case TAG_TRAIN_OUT:

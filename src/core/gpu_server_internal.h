@@ -20,6 +20,7 @@ struct task {
   enum task_state state;
   gboolean lost;    /* no copy of its model is left */
   gboolean stalled; /* an operation failed: to go on when the load does */
+  gboolean last;    /* computes with everything there: a failure is the device's */
 };
 
 /* Bytes on their way into host memory; one network load of a model at a time on a server. */
@@ -69,6 +70,7 @@ struct trainer {
 struct gpu {
   struct tier *memory;  /* NULL: every model is there */
   uint32_t first, last; /* queue of tasks */
+  uint32_t unsecured;   /* the first of them that may still have to be secured: none before it has */
   uint32_t running, running_first;
   uint32_t loads_first, loads;
   uint32_t next_lane;
@@ -81,7 +83,8 @@ struct gpu {
   struct gpu_server *server;
   uint32_t index;
   uint64_t evict_request; /* request on whose behalf models leave now */
-  op_id back;             /* last copy of a model back to the host: a stop-and-go load begins after it */
+  op_id back;     /* last copy of a model back to the host: what comes into its room begins after it */
+  uint32_t backs; /* such copies under way; back is 0 when none is */
 };
 
 struct plan_ref {
@@ -115,10 +118,11 @@ struct gpu_server {
 
 /* Completion tags: what it was, an index, a detail. */
 enum tag_kind { TAG_FETCH = 1, TAG_COPY, TAG_COMPUTE, TAG_BACK, TAG_TRAIN_IN, TAG_TRAIN_OUT, TAG_TRAIN };
-#define TAG(kind, index, detail) ((uint64_t)(kind) << 56 | (uint64_t)(detail) << 32 | (uint64_t)(index))
-#define TAG_KIND(tag)            ((enum tag_kind)((tag) >> 56))
-#define TAG_DETAIL(tag)          ((uint32_t)((tag) >> 32) & 0xffffff)
-#define TAG_INDEX(tag)           ((uint32_t)(tag))
+#define TAG(kind, index, detail)                                                                             \
+  ((uint64_t)(kind) << 56 | (uint64_t)((detail)&0xffffff) << 32 | (uint64_t)(index))
+#define TAG_KIND(tag)   ((enum tag_kind)((tag) >> 56))
+#define TAG_DETAIL(tag) ((uint32_t)((tag) >> 32) & 0xffffff)
+#define TAG_INDEX(tag)  ((uint32_t)(tag))
 enum server_timer {
   SERVER_TIMER_REPORT = 1,
   SERVER_TIMER_HEARTBEAT,
@@ -171,7 +175,7 @@ void gpu_queue_revoke(struct gpu_server *s, const struct message_revoke *m);
 /* Secures and starts whatever can be. */
 void gpu_advance(struct gpu_server *s, struct gpu *gpu);
 void gpu_advance_all(struct gpu_server *s);
-void gpu_computed(struct gpu_server *s, struct task *task, enum op_status status);
+void gpu_computed(struct gpu_server *s, struct task *task, uint32_t group, enum op_status status);
 /* The load of the model goes on after a failure: stalled tasks too. */
 void gpu_resume_tasks(struct gpu_server *s, struct gpu *gpu, struct load *load);
 /* Requests for the model have groups under way. */
@@ -195,6 +199,8 @@ void load_copied(struct gpu_server *s, struct load *load, uint32_t group, enum o
 /* The model is on the GPU. */
 void load_finish(struct gpu_server *s, struct load *load);
 void load_abort(struct gpu_server *s, struct load *load);
+/* It broke: what it lacks is brought anew, or it is aborted, once nothing of it is under way. */
+void load_mend(struct gpu_server *s, struct load *load);
 /* Uploads groups from first on, each after its arrival. */
 void load_upload(struct gpu_server *s, struct load *load, uint32_t first);
 

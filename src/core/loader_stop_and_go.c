@@ -21,6 +21,7 @@ void stop_and_go_evicted(struct gpu_server *s, struct gpu *gpu, uint32_t model)
                            .request = gpu->evict_request,
                            .tag = TAG(TAG_BACK, gpu->index, 0)};
   gpu->back = s->world->ops->copy(s->world, &spec);
+  gpu->backs++;
 }
 
 static gboolean stop_and_go_begin(struct gpu_server *s, struct gpu *gpu, struct task *task)
@@ -33,10 +34,13 @@ static gboolean stop_and_go_begin(struct gpu_server *s, struct gpu *gpu, struct 
     return FALSE;
   }
   struct load *load = load_new(s, gpu, task, SOURCE_HOST, NULL);
+  struct home home;
   struct copy_spec spec = {.gpu = gpu->index,
                            .lane = load->lane,
                            .model = task->model,
                            .bytes = bytes,
+                           .host = places_home(s, task->model, &home),
+                           .ring_bytes = bytes,
                            .device = tier_place(gpu->memory, task->model),
                            .pageable = TRUE,
                            .extra_ns = tensors_ns(s, task->model),

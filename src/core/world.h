@@ -50,14 +50,16 @@ struct fetch_spec {
   uint64_t tag;
 };
 
-/* Moves bytes between host memory and a GPU. Copies of one lane run in order; those of different lanes of a
- * GPU in the order in which they can begin. */
+/* Moves bytes between host memory and a GPU. Copies of one lane run in order, and one that fails takes the
+ * rest of its lane, as it then is, with it; those of different lanes of a GPU run in the order in which they
+ * can begin. */
 struct copy_spec {
   uint32_t gpu; /* of this server */
   uint32_t lane;
   uint32_t model, group;     /* group: of the fetch named, and for the records */
   uint64_t offset, bytes;    /* of the image */
-  const struct ranges *host; /* the image's byte b at place b mod ring_bytes; NULL where it is pageable. Of
+  const struct ranges *host; /* the image's byte b at place b mod ring_bytes; NULL: pageable memory
+                                that is taken for this copy. Of
                                 training state (model NO_INDEX): where it waits while it is not on the GPU */
   uint64_t ring_bytes;
   const struct ranges *device; /* the image's byte b at place b */

@@ -293,6 +293,30 @@ void lab_run_ns(struct lab *lab, int64_t ns)
   loop_run(lab->loop);
 }
 
+/* --- a good peer beside the bad ones
+ * ----------------------------------------------------------------------------------*/
+
+struct key_pair lab_good_peer(struct lab *lab)
+{
+  struct key_pair keys = lab_keys(lab, "good");
+  lab_link(lab, 0, ACTOR_GPU_SERVER, 0, 1, lab->encrypted ? &keys : NULL);
+  lab_await(lab, lab->link[0].log, "welcome; ");
+  return keys;
+}
+
+void lab_still_good(struct lab *lab)
+{
+  struct message ping = {.type = MESSAGE_MEMBER, .member = {.alive = 1}}, pong = {.type = MESSAGE_HEARTBEAT};
+  g_string_truncate(lab->link[0].log, 0);
+  g_string_truncate(lab->log, 0);
+  hub_message(lab->hub, ACTOR(ACTOR_GPU_SERVER, 0), LAB_RUN, &ping);
+  link_message(lab->link[0].link, LAB_RUN, &pong);
+  lab_await(lab, lab->link[0].log, "message member; ");
+  lab_await(lab, lab->log, "message 2/0 heartbeat; ");
+  lab_check_not(lab->link[0].log, "lost");
+  lab_check_not(lab->log, "lost 2/0");
+}
+
 /* --- strangers
  * ----------------------------------------------------------------------------------------------------*/
 

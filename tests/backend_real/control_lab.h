@@ -57,6 +57,11 @@ void lab_run_ns(struct lab *lab, int64_t ns);
 #define lab_check_not(log, text)                                                                             \
   cr_assert(!strstr((log)->str, text), "did not expect \"%s\" in \"%s\"", text, (log)->str)
 
+/* GPU server 0 on link 0, welcome; its keys. */
+struct key_pair lab_good_peer(struct lab *lab);
+/* It has noticed nothing: messages go both ways. */
+void lab_still_good(struct lab *lab);
+
 /* A peer that speaks ZeroMQ but not our protocol: a plain DEALER, connected, with these keys. */
 void *lab_stranger(struct lab *lab, void *zmq_context, const struct key_pair *keys, const char *server_key);
 void lab_say(void *socket, const void *data, size_t size);

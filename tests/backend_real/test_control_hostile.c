@@ -10,117 +10,6 @@
 #include "control_lab.h"
 #include "core/units.h"
 
-/* A good peer beside the bad ones. */
-static struct key_pair good_peer(struct lab *lab)
-{
-  struct key_pair keys = lab_keys(lab, "good");
-  lab_link(lab, 0, ACTOR_GPU_SERVER, 0, 1, lab->encrypted ? &keys : NULL);
-  lab_await(lab, lab->link[0].log, "welcome; ");
-  return keys;
-}
-
-static void still_good(struct lab *lab)
-{
-  struct message ping = {.type = MESSAGE_MEMBER, .member = {.alive = 1}}, pong = {.type = MESSAGE_HEARTBEAT};
-  g_string_truncate(lab->link[0].log, 0);
-  g_string_truncate(lab->log, 0);
-  hub_message(lab->hub, ACTOR(ACTOR_GPU_SERVER, 0), LAB_RUN, &ping);
-  link_message(lab->link[0].link, LAB_RUN, &pong);
-  lab_await(lab, lab->link[0].log, "message member; ");
-  lab_await(lab, lab->log, "message 2/0 heartbeat; ");
-  lab_check_not(lab->link[0].log, "lost");
-  lab_check_not(lab->log, "lost 2/0");
-}
-
-/* --- keys
- * ---------------------------------------------------------------------------------------------------------*/
-
-/* Nothing of the hub reaches it. */
-static void gets_nothing(void *socket)
-{
-  char byte;
-  cr_assert_eq(zmq_recv(socket, &byte, 1, ZMQ_DONTWAIT), -1);
-}
-
-Test(control_hostile, no_key_wrong_key_unlisted_key)
-{
-  struct lab *lab = lab_new(TRUE);
-  void *context = zmq_ctx_new();
-  struct key_pair listed = good_peer(lab), unlisted = lab_keys(lab, NULL), wrong = lab_keys(lab, NULL);
-  const struct {
-    const struct key_pair *keys;
-    const char *server_key, *logged;
-  } stranger[] = {
-      {NULL, NULL, "refused a connection: "}, /* either end may see first that the other is of another kind */
-      {&unlisted, lab->hub_keys.public_key,
-       "refused a connection from 127.0.0.1: its key is not authorized; "},
-      {&listed, wrong.public_key, "refused a connection: a key does not fit; "},
-  };
-  for (size_t i = 0; i < G_N_ELEMENTS(stranger); i++) {
-    void *socket = lab_stranger(lab, context, stranger[i].keys, stranger[i].server_key);
-    lab_clear_logged(lab);
-    lab_say_hello(socket, 5);
-    lab_await(lab, lab->logged, stranger[i].logged);
-    still_good(lab);
-    gets_nothing(socket);
-    zmq_close(socket);
-  }
-  lab_check_not(lab->log, "joined 2/5");
-  zmq_ctx_term(context);
-  lab_free(lab);
-}
-
-/* The link's side of it: it is told, if not why, what to look at. */
-Test(control_hostile, link_with_a_wrong_key)
-{
-  struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = lab_keys(lab, "gpu"), other = lab_keys(lab, NULL);
-  memcpy(lab->hub_keys.public_key, other.public_key, KEY_TEXT); /* what links believe the hub's to be */
-  lab->patience_ns = 500 * NS_PER_MS;
-  lab_link(lab, 0, ACTOR_GPU_SERVER, 0, 1, &keys);
-  lab_await(
-      lab, lab->link[0].log,
-      "lost the hub gave no welcome in time (it broke off before the keys were proven: do they fit?); ");
-  lab_link(lab, 1, ACTOR_GPU_SERVER, 0, 1, NULL);
-  lab_await(lab, lab->link[1].log, "lost the hub gave no welcome in time (");
-  lab_free(lab);
-}
-
-/* The folder is read at each connection: who is taken out of it cannot come again, who is put in can. */
-Test(control_hostile, keys_come_and_go)
-{
-  struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = good_peer(lab), late = lab_keys(lab, NULL);
-  lab_link(lab, 1, ACTOR_GPU_SERVER, 1, 1, &late);
-  lab_await(lab, lab->link[1].log, "lost the hub refused: this key is not authorized; ");
-  g_autofree char *name = g_build_filename(lab->authorized, "late", NULL);
-  cr_assert(key_pair_write(&late, name, NULL));
-  lab_link(lab, 2, ACTOR_GPU_SERVER, 1, 1, &late);
-  lab_await(lab, lab->link[2].log, "welcome; ");
-  g_autofree char *old = g_build_filename(lab->authorized, "good.pub", NULL);
-  cr_assert_eq(g_unlink(old), 0);
-  lab_link(lab, 3, ACTOR_GPU_SERVER, 2, 1, &keys);
-  lab_await(lab, lab->link[3].log, "lost the hub refused: this key is not authorized; ");
-  still_good(lab); /* connections that are there stay */
-  link_free(lab->link[1].link);
-  lab->link[1].link = NULL;
-  lab_free(lab);
-}
-
-/* A link that has keys does not talk to a hub that has other ones, or none. */
-Test(control_hostile, link_knows_its_hub)
-{
-  struct lab *lab = lab_new(TRUE), *plain = lab_new(FALSE);
-  struct key_pair keys = lab_keys(lab, "gpu");
-  lab_link_to(lab, 0, hub_endpoint(plain->hub), ACTOR_GPU_SERVER, 0, 1, &keys);
-  lab_run_ns(lab, 200 * NS_PER_MS);
-  lab_run_ns(plain, 200 * NS_PER_MS);
-  lab_check_not(plain->log, "joined");
-  lab_check_not(lab->link[0].log, "welcome");
-  lab_free(lab);
-  lab_free(plain);
-}
-
 /* --- frames
  * -------------------------------------------------------------------------------------------------------*/
 
@@ -151,109 +40,70 @@ static struct bytes messages_of(const struct message *message)
   return b;
 }
 
-enum bad_frame {
-  BAD_SHORT,
-  BAD_EMPTY,
-  BAD_KIND,
-  BAD_WAY,
-  BAD_SIZE,
-  BAD_READ,
-  BAD_HELLO_AGAIN,
-  BAD_TYPE,
-  BAD_CUT,
-  BAD_VALUE,
-  BAD_SENDER,
-  BAD_NO_RUN,
-  BAD_FRAMES
+struct bad_frame {
+  const char *why;
+  struct bytes bytes;
 };
 
-static struct bytes bad_frame(enum bad_frame kind, const char **why)
+static struct bytes run_and(struct bytes b, uint32_t value)
+{
+  put32(&b, LAB_RUN);
+  put32(&b, value);
+  return b;
+}
+
+static struct bytes longer(struct bytes b, int bytes)
+{
+  b.size = (size_t)((int64_t)b.size + bytes);
+  return b;
+}
+
+static GArray *bad_frames(void)
 {
   const struct message heartbeat = {.type = MESSAGE_HEARTBEAT};
   const struct message value = {.type = MESSAGE_MODEL_STATE, .model_state = {.model = LAB_MODELS}};
   const struct message request = {.type = MESSAGE_REQUEST};
-  struct bytes b = {.size = 0};
-  switch (kind) {
-  case BAD_SHORT:
-    *why = "a frame without its header";
-    b = frame_of(FRAME_READY, 0);
-    b.size--;
-    break;
-  case BAD_EMPTY:
-    *why = "a frame without its header";
-    break;
-  case BAD_KIND:
-    *why = "a frame of no known kind";
-    b = frame_of(FRAME_KINDS, 0);
-    break;
-  case BAD_WAY:
-    *why = "a frame of a kind that does not go this way";
-    b = frame_of(FRAME_PREPARE, 0);
-    break;
-  case BAD_SIZE:
-    *why = "a frame larger than its kind may be";
-    b = frame_of(FRAME_READY, 0);
-    b.size += 65537;
-    break;
-  case BAD_READ:
-    *why = "it claims to have read what was not sent";
-    b = frame_of(FRAME_READY, 2); /* only the welcome was */
-    break;
-  case BAD_HELLO_AGAIN:
-    *why = "a second hello";
-    b = frame_of(FRAME_HELLO, 0);
-    break;
-  case BAD_TYPE:
-    *why = "a message of no known type";
-    b = frame_of(FRAME_MESSAGES, 0);
-    put32(&b, LAB_RUN);
-    put32(&b, MESSAGE_TYPES);
-    break;
-  case BAD_CUT:
-    *why = "a message that is cut short";
-    b = messages_of(&heartbeat);
-    b.size--;
-    break;
-  case BAD_VALUE:
-    *why = "a message with a value out of its bounds";
-    b = messages_of(&value);
-    break;
-  case BAD_SENDER:
-    *why = "a message that is not its sender's to send";
-    b = messages_of(&request);
-    break;
-  case BAD_NO_RUN:
-    *why = "messages without their run";
-    b = frame_of(FRAME_MESSAGES, 0);
-    b.size += 3;
-    break;
-  case BAD_FRAMES:
-    break;
-  }
-  return b;
+  const struct bytes ready = frame_of(FRAME_READY, 0), messages = frame_of(FRAME_MESSAGES, 0);
+  const struct bad_frame bad[] = {
+      {"a frame without its header", longer(ready, -1)},
+      {"a frame without its header", longer(ready, -FRAME_HEADER)},
+      {"a frame of no known kind", frame_of(FRAME_KINDS, 0)},
+      {"a frame of a kind that does not go this way", frame_of(FRAME_PREPARE, 0)},
+      {"a frame larger than its kind may be", longer(ready, 65537)},
+      {"it claims to have read what was not sent", frame_of(FRAME_READY, 2)}, /* only the welcome was */
+      {"a second hello", frame_of(FRAME_HELLO, 0)},
+      {"messages without their run", longer(messages, 3)},
+      {"a message of no known type", run_and(messages, MESSAGE_TYPES)},
+      {"a message that is cut short", longer(messages_of(&heartbeat), -1)},
+      {"a message with a value out of its bounds", messages_of(&value)},
+      {"a message that is not its sender's to send", messages_of(&request)},
+  };
+  GArray *all = g_array_new(FALSE, FALSE, sizeof(struct bad_frame));
+  return g_array_append_vals(all, bad, G_N_ELEMENTS(bad));
 }
 
 /* A stranger with a good key: joins, breaks the protocol, and goes on to speak. */
 Test(control_hostile, malformed_frames)
 {
   struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = good_peer(lab);
+  struct key_pair keys = lab_good_peer(lab);
   void *context = zmq_ctx_new();
-  for (int kind = 0; kind < BAD_FRAMES; kind++) {
-    const char *why = NULL;
-    struct bytes bad = bad_frame(kind, &why), later = frame_of(FRAME_READY, 0);
+  g_autoptr(GArray) bad = bad_frames();
+  for (guint i = 0; i < bad->len; i++) {
+    const struct bad_frame *frame = &g_array_index(bad, struct bad_frame, i);
+    struct bytes later = frame_of(FRAME_READY, 0);
     void *socket = lab_stranger(lab, context, &keys, lab->hub_keys.public_key);
-    g_autofree char *lost = g_strdup_printf("lost 2/5 %s; ", why);
-    g_autofree char *line = g_strdup_printf("GPU server 5: %s; ", why);
+    g_autofree char *lost = g_strdup_printf("lost 2/5 %s; ", frame->why);
+    g_autofree char *line = g_strdup_printf("GPU server 5: %s; ", frame->why);
     lab_clear_logged(lab);
     lab_say_hello(socket, 5);
-    lab_say(socket, bad.data, bad.size);
+    lab_say(socket, frame->bytes.data, frame->bytes.size);
     lab_say(socket, later.data, later.size);
     lab_await(lab, lab->log, lost);
     lab_await(lab, lab->logged, line);
     lab_await(lab, lab->logged, "frames after it was out are ignored; ");
     lab_check_not(lab->log, "frame 2/5");
-    still_good(lab);
+    lab_still_good(lab);
     zmq_close(socket);
   }
   zmq_ctx_term(context);
@@ -288,7 +138,7 @@ static struct bytes hello_frame(const struct hello *hello)
 Test(control_hostile, malformed_hellos)
 {
   struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = good_peer(lab);
+  struct key_pair keys = lab_good_peer(lab);
   struct hello hello = {.role = ACTOR_GPU_SERVER, .index = 5, .epoch = 1, .address = "10.0.0.1:80"};
   const size_t address_at = FRAME_HEADER + 16;
 
@@ -330,14 +180,14 @@ Test(control_hostile, malformed_hellos)
 
   b = frame_of(FRAME_READY, 0);
   refused_hello(lab, &keys, &b, "its first frame is no hello");
-  still_good(lab);
+  lab_still_good(lab);
   lab_free(lab);
 }
 
 Test(control_hostile, several_parts)
 {
   struct lab *lab = lab_new(FALSE);
-  good_peer(lab);
+  lab_good_peer(lab);
   void *context = zmq_ctx_new(), *socket = lab_stranger(lab, context, NULL, NULL);
   lab_say_hello(socket, 5);
   struct bytes b = frame_of(FRAME_READY, 0);
@@ -345,7 +195,7 @@ Test(control_hostile, several_parts)
   cr_assert_eq(zmq_send(socket, b.data, b.size, ZMQ_SNDMORE), (int)b.size);
   cr_assert_eq(zmq_send(socket, b.data, b.size, 0), (int)b.size);
   lab_await(lab, lab->log, "lost 2/5 a frame of several parts; ");
-  still_good(lab);
+  lab_still_good(lab);
   zmq_close(socket);
   zmq_ctx_term(context);
   lab_free(lab);
@@ -355,14 +205,14 @@ Test(control_hostile, several_parts)
 Test(control_hostile, huge_frame)
 {
   struct lab *lab = lab_new(FALSE);
-  good_peer(lab);
+  lab_good_peer(lab);
   void *context = zmq_ctx_new(), *socket = lab_stranger(lab, context, NULL, NULL);
   g_autofree char *huge = g_malloc0(64 << 20);
   lab_say_hello(socket, 5);
   lab_await(lab, lab->log, "joined 2/5 ");
   lab_say(socket, huge, 64 << 20);
   lab_await(lab, lab->log, "lost 2/5 the connection broke off; ");
-  still_good(lab);
+  lab_still_good(lab);
   zmq_close(socket);
   zmq_ctx_term(context);
   lab_free(lab);
@@ -372,7 +222,7 @@ Test(control_hostile, huge_frame)
 Test(control_hostile, chosen_routing_id)
 {
   struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = good_peer(lab), other = lab_keys(lab, "other");
+  struct key_pair keys = lab_good_peer(lab), other = lab_keys(lab, "other");
   void *context = zmq_ctx_new();
   const struct key_pair *pairs[2] = {&keys, &other};
   for (int i = 0; i < 2; i++) {
@@ -394,7 +244,7 @@ Test(control_hostile, chosen_routing_id)
       lab_await(lab, lab->logged, "its first frame is no hello; ");
     zmq_close(socket); /* the second comes before the hub has looked for the first */
   }
-  still_good(lab);
+  lab_still_good(lab);
   lab_await(lab, lab->logged, "GPU server 5: the connection broke off; ");
   zmq_ctx_term(context);
   lab_free(lab);
@@ -431,7 +281,7 @@ static void pour(void *context, uint64_t tag)
 Test(control_hostile, peer_that_does_not_read)
 {
   struct lab *lab = lab_new(TRUE);
-  struct key_pair keys = good_peer(lab);
+  struct key_pair keys = lab_good_peer(lab);
   void *context = zmq_ctx_new(), *socket = lab_stranger(lab, context, &keys, lab->hub_keys.public_key);
   lab_say_hello(socket, 5);
   lab_await(lab, lab->log, "joined 2/5 ");
@@ -444,7 +294,7 @@ Test(control_hostile, peer_that_does_not_read)
   cr_assert_gt(bytes, OUTBOX_BYTES_MAX);
   cr_assert_lt(bytes, share + 20000 * message_size(MESSAGE_DISPATCH));
   cr_assert_lt(resident_bytes() - before, 4 * (size_t)share);
-  still_good(lab);
+  lab_still_good(lab);
   zmq_close(socket);
   zmq_ctx_term(context);
   lab_free(lab);
@@ -459,13 +309,13 @@ static gboolean all_came(struct lab *lab)
 Test(control_hostile, slow_peer_gets_all)
 {
   struct lab *lab = lab_new(FALSE);
-  good_peer(lab);
+  lab_good_peer(lab);
   for (uint64_t id = 0; id < 300000; id++) {
     struct message m = {.type = MESSAGE_DISPATCH, .dispatch = {.id = id, .model = 1}};
     hub_message(lab->hub, ACTOR(ACTOR_GPU_SERVER, 0), LAB_RUN, &m);
   }
   lab_await_that(lab, all_came);
-  still_good(lab);
+  lab_still_good(lab);
   lab_free(lab);
 }
 
@@ -473,7 +323,7 @@ Test(control_hostile, slow_peer_gets_all)
 Test(control_hostile, flood)
 {
   struct lab *lab = lab_new(FALSE);
-  good_peer(lab);
+  lab_good_peer(lab);
   void *context = zmq_ctx_new(), *socket = lab_stranger(lab, context, NULL, NULL);
   struct bytes hello = frame_of(FRAME_HELLO, 0), junk = frame_of(FRAME_READY, 0);
   lab_say(socket, hello.data, hello.size); /* cut short: it is out */
@@ -481,7 +331,7 @@ Test(control_hostile, flood)
     int sent = 0;
     while (sent < 2000 && zmq_send(socket, junk.data, junk.size, ZMQ_DONTWAIT) >= 0)
       sent++;
-    still_good(lab);
+    lab_still_good(lab);
   }
   zmq_close(socket);
   zmq_ctx_term(context);

@@ -56,7 +56,7 @@ void lab_open_shelf(struct lab *lab, const char *address, const struct transport
 }
 
 struct lab *transport_lab_new(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
-                    const struct transport_options *options)
+                              const struct transport_options *options)
 {
   struct lab *lab = lab_new_reader(ops, from_bytes, to_bytes, options);
   lab_open_shelf(lab, "127.0.0.1:0", options);

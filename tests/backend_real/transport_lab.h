@@ -31,7 +31,7 @@ struct lab {
 
 /* All of it, ready to read. */
 struct lab *transport_lab_new(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
-                    const struct transport_options *options);
+                              const struct transport_options *options);
 void transport_lab_free(struct lab *lab);
 /* Only memories and lock, and a reader; no shelf. */
 struct lab *lab_new_reader(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,

@@ -40,6 +40,9 @@ void live_free(gpointer live);
 struct live *live_find(const GPtrArray *all, op_id op);
 /* b, begun after a, starts only when a is over (or, a being its fetch, its part of a). */
 gboolean live_ordered(const GPtrArray *all, const struct live *a, const struct live *b);
+/* The operation has failed: what must fail with it (what is after it, of a copy the rest of its lane) touches
+ * nothing any more. */
+void live_doom(const GPtrArray *all, const struct live *failed);
 /* Both touch the same bytes, and one of them writes. */
 gboolean live_collide(const struct live *a, const struct live *b);
 

@@ -9,6 +9,7 @@ struct place_check {
   GPtrArray *memories;     /* of struct memory */
   GPtrArray *live;         /* of struct live, in order of their begin */
   struct content **served; /* [memory_servers * models]: image offsets */
+  GHashTable *failed;      /* ids of operations that ended badly */
   gboolean host_grows;
   char *problem;
   struct place_counts counts;
@@ -82,9 +83,16 @@ static void access_add(struct place_check *check, struct live *live, struct memo
   }
 }
 
+static gboolean has_failed(const struct place_check *check, op_id op)
+{
+  return op != 0 && g_hash_table_contains(check->failed, &op);
+}
+
 static void live_begin(struct place_check *check, struct live *live)
 {
   static const char *const names[] = {"fetch", "copy", "computation"};
+  if (has_failed(check, live->after) || has_failed(check, live->after_fetch))
+    g_array_set_size(live->accesses, 0); /* it will fail */
   for (guint i = 0; i < check->live->len; i++) {
     const struct live *other = g_ptr_array_index(check->live, i);
     if (other->actor == live->actor && live_collide(other, live) && !live_ordered(check->live, other, live))
@@ -211,9 +219,9 @@ static void on_copy(void *context, actor_id actor, op_id op, const struct copy_s
     problem(check, actor, "a copy of model %u has no place on its GPU", spec->model);
   check->counts.copies++;
   expect_of_fetch(check, live, spec);
+  live_begin(check, live);
   if (!live_find(check->live, spec->after_fetch))
     expect_content(check, live, "beginning");
-  live_begin(check, live);
 }
 
 static void on_compute(void *context, actor_id actor, op_id op, const struct compute_spec *spec)
@@ -229,9 +237,9 @@ static void on_compute(void *context, actor_id actor, op_id op, const struct com
   else if (spec->model != NO_INDEX && check->config->system->residence != RESIDENCE_EVERYWHERE)
     problem(check, actor, "a computation of model %u has no place", spec->model);
   check->counts.computes++;
+  live_begin(check, live);
   if (!live_find(check->live, spec->after))
     expect_content(check, live, "beginning");
-  live_begin(check, live);
 }
 
 /* What a copy brought is there; so is, in host memory, the group that a fetch brought for it. */
@@ -271,6 +279,8 @@ static void on_ended(void *context, actor_id actor, op_id op, const struct compl
       expect_served(check, live, "as it ends");
   } else {
     check->counts.broken++;
+    g_hash_table_add(check->failed, g_memdup2(&op, sizeof op));
+    live_doom(check->live, live);
   }
   g_ptr_array_remove(check->live, live);
 }
@@ -328,6 +338,7 @@ struct place_check *place_check_new(const struct config *config)
   check->config = config;
   check->memories = g_ptr_array_new_with_free_func(memory_free);
   check->live = g_ptr_array_new_with_free_func(live_free);
+  check->failed = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
   check->served = g_new0(struct content *, maps + 1);
   for (size_t i = 0; i < maps; i++)
     check->served[i] = content_new();
@@ -347,6 +358,7 @@ void place_check_free(struct place_check *check)
   for (size_t i = 0; i < maps; i++)
     content_free(check->served[i]);
   g_ptr_array_unref(check->live);
+  g_hash_table_unref(check->failed);
   g_ptr_array_unref(check->memories);
   g_free(check->served);
   g_free(check->problem);
