@@ -138,8 +138,11 @@ void poller_remove(struct poller *poller, struct pollee *pollee)
 {
   set_state(poller, pollee, POLLEE_IDLE);
   forget_wake(poller, pollee);
-  if (pollee->fd >= 0)
+  if (pollee->fd >= 0) {
+    /* Closing alone ends no events while another process has the socket too. */
+    epoll_ctl(poller->epoll, EPOLL_CTL_DEL, pollee->fd, NULL);
     close(pollee->fd);
+  }
   pollee->fd = -1;
 }
 

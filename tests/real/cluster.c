@@ -82,11 +82,31 @@ static void put(GHashTable *values, GPtrArray *keys, const char *line)
   g_hash_table_insert(values, g_strdup(parts[0]), g_strdup(parts[1]));
 }
 
+/* At semicolons; "\\;" stands for one in a value. */
+static char **settings_split(const char *text)
+{
+  char **lines = g_strsplit(text, ";", -1);
+  guint kept = 0;
+  for (guint i = 0; lines[i]; i++) {
+    char *last = kept > 0 ? lines[kept - 1] : NULL;
+    if (last && g_str_has_suffix(last, "\\")) {
+      last[strlen(last) - 1] = ';';
+      lines[kept - 1] = g_strconcat(last, lines[i], NULL);
+      g_free(last);
+      g_free(lines[i]);
+    } else {
+      lines[kept++] = lines[i];
+    }
+  }
+  lines[kept] = NULL;
+  return lines;
+}
+
 void lab_experiment(ClusterLab *lab, const char *more)
 {
   g_autoptr(GHashTable) values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
   g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
-  g_auto(GStrv) lines = g_strsplit(more ? more : "", ";", -1);
+  g_auto(GStrv) lines = settings_split(more ? more : "");
   for (const char *const *line = defaults; *line; line++)
     put(values, keys, *line);
   for (char **line = lines; *line; line++)

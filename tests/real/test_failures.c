@@ -5,12 +5,11 @@
  */
 #include "cluster.h"
 #include "outcome_check.h"
+#include "trial.h"
 
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 #include <signal.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 enum fault { FAULT_KILL, FAULT_STOP, FAULT_PAUSE, FAULT_CUT, FAULTS };
 static const char *const fault_names[FAULTS] = {"kill", "stop", "pause", "cut"};
@@ -24,12 +23,6 @@ struct trial {
   gint64 at_us, pause_us;
   char what[160];
 };
-
-static guint32 env_number(const char *name, guint32 otherwise)
-{
-  const char *text = g_getenv(name);
-  return text && *text ? (guint32)strtoul(text, NULL, 10) : otherwise;
-}
 
 static void trial_draw(struct trial *t)
 {
@@ -48,8 +41,8 @@ static void trial_draw(struct trial *t)
 ParameterizedTestParameters(failures, any_role_any_time)
 {
   static const char *const roles[] = {"gpu-server", "memory-server", "controller", "run"};
-  guint rounds = env_number("DISTMIND_ROUNDS", 3);
-  guint32 seed = env_number("DISTMIND_SEED", (guint32)(g_get_real_time() ^ getpid()) % 1000000);
+  guint rounds = trial_rounds();
+  guint32 seed = trial_seed();
   size_t count = G_N_ELEMENTS(roles) * FAULTS * rounds;
   struct trial *trials = cr_malloc(count * sizeof *trials);
   for (size_t i = 0; i < count; i++) {
