@@ -6,9 +6,11 @@ static const char *tcp_missing(void)
   return NULL;
 }
 
-uint32_t tcp_threads(void)
+uint32_t tcp_threads(const struct transport_options *options)
 {
-  return CLAMP(g_get_num_processors() / 4, 1, 4);
+  if (options->threads)
+    return options->threads;
+  return options->connections ? MIN(options->connections, TCP_THREADS_MAX) : TCP_CONNECTIONS;
 }
 
 const struct transport_ops transport_tcp = {

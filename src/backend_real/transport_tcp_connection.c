@@ -4,11 +4,8 @@
 
 #include "backend_real/transport_tcp_shelf.h"
 
-#ifndef SHELF_TURN
-#define SHELF_TURN READ_BYTES_MAX
-#endif
-#define TURN_BYTES SHELF_TURN /* that one connection may send before others have their turn */
-#define PIECES     64         /* of memory, in one call */
+#define TURN_BYTES READ_BYTES_MAX /* that one connection may send before others have their turn */
+#define PIECES     64             /* of memory, in one call */
 
 static const uint8_t nothing[65536]; /* sent in place of what is no longer served */
 

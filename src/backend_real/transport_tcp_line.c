@@ -8,10 +8,7 @@
 #include "backend_real/transport_tcp_reader.h"
 #include "backend_real/transport_tcp_socket.h"
 
-#ifndef LINE_TURN
-#define LINE_TURN (1U << 20)
-#endif
-#define TURN_BYTES LINE_TURN /* that one line may take in before others have their turn */
+#define TURN_BYTES (1U << 20) /* that one line may take in before others have their turn */
 
 /* How a step of a turn ended. */
 enum step { STEP_ON, STEP_BLOCKED, STEP_LATER, STEP_OVER };

@@ -8,8 +8,7 @@
 
 #include "backend_real/transport_tcp.h"
 
-#define CONNECTIONS 4          /* to a peer, where nobody says how many */
-#define REOPEN_NS   1000000000 /* lines that broke while others hold are opened again after that */
+#define REOPEN_NS 1000000000 /* lines that broke while others hold are opened again after that */
 
 static void queue_push(struct read_queue *queue, const struct read *read)
 {
@@ -237,7 +236,7 @@ struct reader *tcp_reader_new(const struct reader_config *config, GError **error
   reader->self = config->self;
   reader->ended = config->ended;
   reader->context = config->context;
-  reader->connections = MIN(options->connections ? options->connections : CONNECTIONS, LINES_MAX);
+  reader->connections = MIN(options->connections ? options->connections : TCP_CONNECTIONS, LINES_MAX);
   reader->undertaker = POLLEE;
   reader->peers = g_hash_table_new_full(NULL, NULL, NULL, peer_free);
   g_mutex_init(&reader->lock);
@@ -245,7 +244,7 @@ struct reader *tcp_reader_new(const struct reader_config *config, GError **error
     reader->in = pace_new(options->pace_bytes_s, poller_clock());
     reader->out = pace_new(options->pace_bytes_s, poller_clock());
   }
-  reader->pollers = options->threads ? options->threads : tcp_threads();
+  reader->pollers = tcp_threads(options);
   reader->poller = g_new0(struct poller *, reader->pollers);
   for (uint32_t i = 0; i < reader->pollers; i++)
     if (!(reader->poller[i] = poller_new("tcp-reader", reader_turn, reader, error))) {

@@ -11,10 +11,8 @@
 #include "backend_real/transport_tcp_poller.h"
 #include "backend_real/transport_tcp_wire.h"
 
-#define LINE_READS 64 /* most that one line has been given and has not ended */
-#ifndef LINE_WINDOW
-#define LINE_WINDOW (4U << 20)
-#endif
+#define LINE_READS  64         /* most that one line has been given and has not ended */
+#define LINE_WINDOW (1U << 20) /* bytes of these; see transport_tcp.h */
 #define LINE_OUTPUT 2048
 #define LINES_MAX   64 /* to one peer */
 

@@ -12,11 +12,10 @@
 #include "backend_real/transport_tcp_socket.h"
 #include "core/error.h"
 
-#define TICKET_WAIT_NS    5000000000 /* a connection without a good ticket is closed after that */
-#define STRANGERS_MAX     64         /* of those; the oldest goes */
-#define CONNECTIONS_MAX   64         /* of one reader */
-#define ACCEPT_AGAIN_NS   100000000  /* when there was no descriptor for a new connection */
-#define SHELF_THREADS_MAX 4
+#define TICKET_WAIT_NS  5000000000 /* a connection without a good ticket is closed after that */
+#define STRANGERS_MAX   64         /* of those; the oldest goes */
+#define CONNECTIONS_MAX 64         /* of one reader */
+#define ACCEPT_AGAIN_NS 100000000  /* when there was no descriptor for a new connection */
 
 static void log_close(const struct connection *c, const char *why)
 {
@@ -198,8 +197,7 @@ static struct shelf *shelf_init(const struct shelf_config *config)
     shelf->in = pace_new(rate, poller_clock());
     shelf->out = pace_new(rate, poller_clock());
   }
-  uint32_t threads = config->options.threads;
-  shelf->pollers = threads ? threads : tcp_threads();
+  shelf->pollers = tcp_threads(&config->options);
   shelf->poller = g_new0(struct poller *, shelf->pollers);
   return shelf;
 }
