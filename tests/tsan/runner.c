@@ -13,7 +13,7 @@
 
 enum { FAILED = 1, SKIPPED = 77, TEST_LIMIT_S = 120 };
 
-static struct tsan_test *first_test;
+static struct tsan_test *first_test, *current;
 static int failures;
 
 /* GLib's logger takes locks of its own that are out of sight too. ZeroMQ's threads hand messages over by
@@ -52,6 +52,7 @@ void tsan_fail(int fatal, const char *file, int line, const char *expression, co
 void tsan_skip(const char *format, ...)
 {
   va_list args;
+  fprintf(stderr, "[SKIP] %s::%s: ", current->suite, current->name);
   va_start(args, format);
   vfprintf(stderr, format, args);
   fputc('\n', stderr);
@@ -74,6 +75,7 @@ static void start(struct tsan_test *test)
   if (test->process != 0)
     return;
   alarm(TEST_LIMIT_S);
+  current = test;
   test->run();
   exit(failures ? FAILED : 0);
 }
@@ -91,9 +93,9 @@ static int finish_one(void)
   int end = !WIFEXITED(status)                                           ? FAILED
             : WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == SKIPPED ? WEXITSTATUS(status)
                                                                          : FAILED;
-  const char *word = end == 0 ? "PASS" : end == SKIPPED ? "SKIP" : "FAIL";
-  fprintf(stderr, "[%s] %s::%s: (%.2fs)%s\n", word, test->suite, test->name, seconds() - test->started,
-          WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
+  if (end != SKIPPED)
+    fprintf(stderr, "[%s] %s::%s: (%.2fs)%s\n", end == 0 ? "PASS" : "FAIL", test->suite, test->name,
+            seconds() - test->started, WIFSIGNALED(status) ? strsignal(WTERMSIG(status)) : "");
   return end;
 }
 
