@@ -2,6 +2,7 @@
 #
 #   build/            programs, archives and objects of the plain build
 #   build/asan/       the same under AddressSanitizer and UndefinedBehaviorSanitizer   (SANITIZE=1)
+#   build/tsan/       the tests with threads under ThreadSanitizer                     (SANITIZE=thread)
 #   build/libfuzzer/  the fuzz targets under libFuzzer, which needs clang              (FUZZER=1)
 #
 # Sources are found by wildcard, so a new file needs no line here:
@@ -49,6 +50,12 @@ sanitizers := -fsanitize=address,undefined -fno-sanitize-recover=undefined
 compile_flags += -O1 $(sanitizers)
 # gcc's two shared sanitizer libraries take each other's report file, and UBSan's reports are lost; static ones do not.
 link_flags += $(sanitizers) $(if $(is_clang),,-static-libasan -static-libubsan)
+endif
+ifeq ($(SANITIZE),thread)
+BUILD := $(BUILD_ROOT)/tsan
+thread_flags := $(foreach f,$(file <tests/tsan/flags),$(f))
+compile_flags += -O1 -Itests/tsan $(thread_flags)
+link_flags += -fsanitize=thread
 endif
 ifeq ($(FUZZER),1)
 BUILD := $(BUILD_ROOT)/libfuzzer
@@ -179,6 +186,13 @@ $(BUILD)/tests/$(1): $(call objects,$(wildcard tests/$(1)/*.c)) $(archives) $(BU
 endef
 $(foreach m,$(test_modules),$(eval $(call test_program,$(m))))
 
+# The real backend's tests without Criterion, which ThreadSanitizer leaves no room for.
+threads := $(BUILD_ROOT)/tsan/tests/threads
+$(threads): $(call objects,$(wildcard tests/backend_real/*.c tests/tsan/*.c)) $(archives) $(BUILD)/link.stamp
+	$(call say,LINK)
+	$(call link,$(real_libraries))
+$(call objects,tests/tsan/locks.c): private extra_flags += $(patsubst -D%,-U%,$(foreach f,$(thread_flags),$(firstword $(subst =, ,$(filter -D%,$(f))))))
+
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/bench_%.o $(archives) $(BUILD)/link.stamp
 	$(call say,LINK)
 	$(call link,$(simgrid_libraries) $(if $(findstring real_,$(@F)),$(real_libraries)))
@@ -210,8 +224,9 @@ FORCE:
 # Targets for people. Each sets up what it needs, then runs make again: pkg-config answers only once that is installed.
 
 submake = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
-TESTS ?= $(test_modules) fuzz
+TESTS ?= $(test_modules) threads fuzz
 tests_chosen = $(filter $(TESTS),$(test_modules))
+threads_chosen = $(if $(filter 1,$(SANITIZE)),,$(if $(filter threads,$(TESTS)),$(threads)))
 fuzz_chosen = $(if $(filter fuzz,$(TESTS)),$(patsubst tests/fuzz/fuzz_%.c,$(BUILD_ROOT)/asan/fuzz/%,$(fuzz_src)))
 
 .PHONY: help deps check soak demo bench fuzz lint install clean compile_commands.json
@@ -219,7 +234,7 @@ help:
 	@echo 'make                 build/distmind-sim and build/distmind-real'
 	@echo 'make demo            replay a synthetic trace: the table of the systems compared, and one figure'
 	@echo 'make check           all tests, with every parser fuzzed for 5 s; ends with "N passed, N failed, N skipped"'
-	@echo '                     TESTS="core e2e fuzz" chooses, FUZZ_CHECK_SECONDS=5, TRACES=FOLDER of real traces'
+	@echo '                     TESTS="core e2e threads fuzz" chooses, FUZZ_CHECK_SECONDS=5, TRACES=FOLDER of real traces'
 	@echo 'make check SANITIZE=1  the same under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make soak            kill, stop, cut of every role, 50 times each; ROUNDS=50, SEED=, SANITIZE=1'
 	@echo 'make bench           speeds, each beside its yardstick'
@@ -240,8 +255,9 @@ check:
 	@scripts/deps.sh build check
 	@$(submake) programs
 	@$(if $(fuzz_chosen),$(submake) SANITIZE=1 fuzz-programs)
+	@$(if $(threads_chosen),$(submake) SANITIZE=thread $(threads) $(BUILD_ROOT)/tsan/tests/canary)
 	@$(if $(filter 1,$(SANITIZE)),$(submake) $(BUILD)/tests/canary)
-	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh $(tests_chosen:%=$(BUILD)/tests/%) $(fuzz_chosen)
+	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh $(tests_chosen:%=$(BUILD)/tests/%) $(threads_chosen) $(fuzz_chosen)
 
 # Failures of every role at random times: `make check` has a few rounds of each, this has many.
 soak:

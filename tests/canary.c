@@ -1,9 +1,18 @@
 /* Errs on purpose in the way that its argument names, so that tests/run.sh can see that a sanitizer's report
  * is found before it trusts that there is none. Exits 0 when nothing stopped it. */
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static volatile int shared;
+
+static void *add(void *context)
+{
+  shared++;
+  return context;
+}
 
 int main(int argc, char **argv)
 {
@@ -19,8 +28,14 @@ int main(int argc, char **argv)
   } else if (strcmp(how, "undefined") == 0) {
     volatile int sum = INT_MAX;
     sum += argc;
+  } else if (strcmp(how, "race") == 0) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, add, NULL) != 0)
+      return 2;
+    add(NULL);
+    pthread_join(thread, NULL);
   } else {
-    fprintf(stderr, "usage: canary leak|overflow|undefined\n");
+    fprintf(stderr, "usage: canary leak|overflow|undefined|race\n");
     return 2;
   }
   return 0;

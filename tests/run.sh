@@ -1,5 +1,6 @@
 #!/bin/bash
-# Runs test programs and counts: `tests/run.sh PROGRAM...`, each build/tests/MODULE (Criterion) or build/asan/fuzz/NAME.
+# Runs test programs and counts: `tests/run.sh PROGRAM...`, each build/tests/MODULE (Criterion), build/asan/fuzz/NAME, or
+# build/tsan/tests/threads (the suites of backend_real that have threads, under ThreadSanitizer).
 # `make check` builds them and calls this.
 #
 # One line a program; failures are shown in full, tests that were skipped with their reason. A program fails also when it
@@ -36,6 +37,7 @@ sanitizers() {
   mkdir -p "$reports"
   export ASAN_OPTIONS=log_path=$reports/asan:exitcode=99:detect_leaks=1:detect_stack_use_after_return=1:strict_string_checks=1:hard_rss_limit_mb=3000
   export UBSAN_OPTIONS=log_path=$reports/ubsan:exitcode=99:print_stacktrace=1
+  export TSAN_OPTIONS=log_path=$reports/tsan:exitcode=66
 }
 
 # count_reports NAME FAILURES: shows the sanitizer reports of NAME; they are a failure if it has no other.
@@ -44,22 +46,24 @@ count_reports() {
   mapfile -t reports < <(find "$logs/$1.reports" -type f -size +0 2>/dev/null | sort)
   [ ${#reports[@]} -gt 0 ] || return 0
   echo "  ${#reports[@]} sanitizer report(s), in $logs/$1.reports"
-  grep -h -m 1 -A 12 -E 'ERROR: |runtime error: ' "${reports[0]}" | sed 's/^/    /'
+  grep -h -m 1 -A 12 -E 'ERROR: |WARNING: ThreadSanitizer|runtime error: ' "${reports[0]}" | sed 's/^/    /'
   [ "$2" -gt 0 ] || failed=$((failed + 1))
 }
 
 describe() { printf '%-34s %4d passed, %d failed, %d skipped  %6.1f s\n' "$@"; }
 seconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { print to - from }'; }
 
-run_criterion() {
-  local program=$1 name status start=$EPOCHREALTIME jobs
+# What has threads, without the tests that kill processes: ThreadSanitizer does not follow a fork of one with threads.
+thread_suites=(loop device transport transport_tcp pace control control_hostile control_keys metrics_http)
+
+# run_program PROGRAM ARGUMENT...: one that ends with Criterion's synthesis, or the like of it.
+run_program() {
+  local program=$1 name status start=$EPOCHREALTIME
+  shift
   name=$(basename "$program")
-  jobs=$(nproc)
-  [ "$name" != real ] || jobs=$((3 * jobs)) # they wait, most of the time
   local log=$logs/$name.log
   sanitizers "$name"
-  timeout --kill-after=10 "$program_limit_s" "$program" --jobs "$jobs" --verbose --color=never --encoding=UTF-8 \
-    >"$log" 2>&1 </dev/null
+  timeout --kill-after=10 "$program_limit_s" "$program" "$@" >"$log" 2>&1 </dev/null
   status=$?
 
   local synthesis tested=0 passing=0 failing=0 skips
@@ -120,12 +124,13 @@ count_fuzz() {
   count_reports "$name" $((2 - ok))
 }
 
-# A test of the tests: each kind of error must leave a report.
+# run_canary PROGRAM KIND...: a test of the tests: each kind of error must leave a report.
 run_canary() {
-  local how
-  for how in leak overflow undefined; do
+  local how program=$1
+  shift
+  for how in "$@"; do
     sanitizers "canary_$how"
-    "$BUILD/tests/canary" $how >/dev/null 2>&1
+    "$program" "$how" >/dev/null 2>&1
     if [ -z "$(find "$logs/canary_$how.reports" -type f -size +0)" ]; then
       describe canary 0 1 0 0
       echo "  the sanitizers left no report of an error of kind '$how'"
@@ -140,12 +145,17 @@ run_canary() {
 rm -rf "$logs"
 mkdir -p "$logs"
 [ -d "$TRACES" ] || echo "no real traces at $TRACES (set TRACES): the tests that read them are skipped"
-[ "$SANITIZE" != 1 ] || run_canary
+[ "$SANITIZE" != 1 ] || run_canary "$BUILD/tests/canary" leak overflow undefined
 fuzz=()
 for program in "$@"; do
   case $program in
   */fuzz/*) fuzz+=("$program") ;;
-  *) run_criterion "$program" ;;
+  */tsan/*)
+    run_canary "$(dirname "$program")/canary" race
+    run_program "$program" "${thread_suites[@]}"
+    ;;
+  */real) run_program "$program" --jobs "$((3 * $(nproc)))" --verbose --color=never --encoding=UTF-8 ;; # they wait, most of the time
+  *) run_program "$program" --jobs "$(nproc)" --verbose --color=never --encoding=UTF-8 ;;
   esac
 done
 

@@ -325,6 +325,9 @@ TRANSPORT_TEST(reader_ends_its_reads)
 /* Never faster than its pace by more than the bucket's depth; not much slower either. */
 TRANSPORT_TEST(paced)
 {
+#ifdef __SANITIZE_THREAD__
+  cr_skip_test("times say nothing under ThreadSanitizer");
+#endif
   const double rate = 0.125e9;
   struct lab *lab = transport_lab_new(ops, 4 * MIB, MIB, &(struct transport_options){.pace_bytes_s = rate});
   struct ranges place = lab_serve(lab, 1, 0, MIB, MIB);

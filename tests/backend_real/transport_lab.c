@@ -1,4 +1,5 @@
 /* A shelf and a reader in one process; see transport_lab.h. */
+#include <string.h>
 #include "transport_lab.h"
 
 #include <criterion/criterion.h>
@@ -75,7 +76,7 @@ void transport_lab_free(struct lab *lab)
   g_free(lab);
 }
 
-uint8_t lab_byte(uint32_t model, uint64_t offset)
+__attribute__((no_sanitize("thread"))) uint8_t lab_byte(uint32_t model, uint64_t offset)
 {
   return (uint8_t)((offset + 1) * 0x9e3779b97f4a7c15 >> 56) + model * 37;
 }
@@ -131,20 +132,30 @@ enum lab_end lab_end(struct lab *lab, uint64_t tag)
   return end;
 }
 
-gboolean lab_has(const struct lab *lab, uint32_t model, uint64_t offset, uint64_t to, uint64_t bytes)
+/* Local memory only, which ThreadSanitizer need not look at byte by byte; memcmp it knows. */
+__attribute__((no_sanitize("thread"))) static void fill_block(uint8_t *block, uint32_t model, uint64_t offset,
+                                                              uint64_t bytes)
 {
   for (uint64_t i = 0; i < bytes; i++)
-    if (lab->to.base[to + i] != lab_byte(model, offset + i))
+    block[i] = lab_byte(model, offset + i);
+}
+
+gboolean lab_has(const struct lab *lab, uint32_t model, uint64_t offset, uint64_t to, uint64_t bytes)
+{
+  uint8_t block[4096];
+  for (uint64_t done = 0, now; done < bytes; done += now) {
+    now = MIN(sizeof block, bytes - done);
+    fill_block(block, model, offset + done, now);
+    if (memcmp(lab->to.base + to + done, block, now) != 0)
       return FALSE;
+  }
   return TRUE;
 }
 
 gboolean lab_blank(const struct lab *lab, uint64_t to, uint64_t bytes)
 {
-  for (uint64_t i = 0; i < bytes; i++)
-    if (lab->to.base[to + i] != LAB_BLANK)
-      return FALSE;
-  return TRUE;
+  const uint8_t *first = lab->to.base + to;
+  return bytes == 0 || (*first == LAB_BLANK && memcmp(first, first + 1, bytes - 1) == 0);
 }
 
 void lab_run_over_transports(void (*test)(const struct transport_ops *))
