@@ -125,7 +125,7 @@ static gboolean measure_groups(const struct bench *b, uint32_t groups, GError **
     if (!time_groups(b, &cut, &took[i], error))
       return FALSE;
   double overhead = b->of->warm_ns - MAX(b->of->profile->timing[0].warm_ns, b->of->verify_ns);
-  double beyond = fit_spread(took, GROUP_RUNS).median - cut_ns(b, &cut) - overhead;
+  double beyond = fit_spread(took, GROUP_RUNS).low - cut_ns(b, &cut) - overhead;
   struct fit_point point = {.x = {groups}, .y = beyond};
   g_array_append_val(b->points, point);
   return TRUE;

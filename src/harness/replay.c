@@ -39,6 +39,11 @@ static gboolean read_arrival(struct store_reader *reader, sqlite3_stmt *statemen
   int64_t last = arrivals->len > 0 ? g_array_index(arrivals, struct arrival, arrivals->len - 1).at_ns : 0;
   int64_t id = sqlite3_column_int64(statement, 0), model = sqlite3_column_int64(statement, 1);
   struct arrival arrival = {.at_ns = sqlite3_column_int64(statement, 2)};
+  if (sqlite3_column_type(statement, 1) != SQLITE_INTEGER ||
+      sqlite3_column_type(statement, 2) != SQLITE_INTEGER)
+    return input_error(error, store_path(reader), 0,
+                       "request %u: expected a model and an arrival, found other than numbers",
+                       arrivals->len);
   if (id != arrivals->len)
     return input_error(error, store_path(reader), 0,
                        "request %u is not stored: run again with --set output.requests=all", arrivals->len);
