@@ -126,7 +126,8 @@ static void look_for_interrupt(void *context, uint64_t tag)
 
 static void await_welcome(struct client *c, const char *controller, GError **error)
 {
-  look_for_interrupt(c, 0);
+  loop_timer(c->loop, loop_now(c->loop), look_for_interrupt, c,
+             0); /* a loop that does not run yet cannot be ended */
   loop_run(c->loop);
   loop_forget(c->loop, c);
   if (c->lost || !c->welcome)

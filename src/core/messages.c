@@ -70,6 +70,7 @@ size_t message_size(uint32_t type)
 }
 
 #define BOUND_ANY(value)            TRUE
+#define BOUND_durations(value)      ((value) >= -1 && (value) <= MESSAGE_DURATION_MAX)
 #define BOUND_models(value)         ((value) < limits->models)
 #define BOUND_gpus(value)           ((value) < limits->gpus)
 #define BOUND_gpus_or_none(value)   ((value) < limits->gpus || (value) == NO_INDEX)

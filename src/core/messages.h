@@ -2,7 +2,8 @@
  * the decoder with its bounds, and the fuzz target. Durations only, never another actor's clock.
  *
  * A field is F(type, name, bound): type u32, u64 or i64; bound names the check of the decoder:
- * ANY, or one of struct message_limits' members (the value must be below it), or gpus_or_none (NO_INDEX is
+ * ANY, durations (-1 for none, or at most MESSAGE_DURATION_MAX: sums of a few keep within 64 bits), or one of
+ * struct message_limits' members (the value must be below it), or gpus_or_none (NO_INDEX is
  * allowed too). */
 #ifndef DM_MESSAGES_H
 #define DM_MESSAGES_H
@@ -14,22 +15,22 @@
 /* M(TYPE, name, fields). Who sends it to whom stands beside it. */
 #define MESSAGE_TABLE(M)                                                                                     \
   /* client -> controller: serve this; service_ns 0 = the profile's time; slot: demand slot or NO_INDEX */   \
-  M(REQUEST, request, F(u64, id, ANY) F(u32, model, models) F(u32, slot, ANY) F(i64, service_ns, ANY))       \
+  M(REQUEST, request, F(u64, id, ANY) F(u32, model, models) F(u32, slot, ANY) F(i64, service_ns, durations)) \
   /* controller -> client. queued: at the controller; waited: at the GPU server until it held the GPU;       \
    * executed */                                                                                             \
   M(ANSWER, answer,                                                                                          \
-    F(u64, id, ANY) F(u32, outcome, outcomes) F(u32, found, founds) F(u32, gpu, ANY) F(i64, queued_ns, ANY)  \
-        F(i64, waited_ns, ANY) F(i64, executed_ns, ANY))                                                     \
+    F(u64, id, ANY) F(u32, outcome, outcomes) F(u32, found, founds) F(u32, gpu, ANY)                         \
+        F(i64, queued_ns, durations) F(i64, waited_ns, durations) F(i64, executed_ns, durations))            \
   /* controller -> GPU server: run it on gpu (of the server); tag comes back with DONE */                    \
   M(DISPATCH, dispatch,                                                                                      \
     F(u64, id, ANY) F(u32, tag, ANY) F(u32, attempt, ANY) F(u32, model, models) F(u32, gpu, gpus)            \
-        F(i64, service_ns, ANY))                                                                             \
+        F(i64, service_ns, durations))                                                                       \
   /* controller -> GPU server: the client no longer waits; drop it if it has not started */                  \
   M(REVOKE, revoke, F(u64, id, ANY) F(u32, attempt, ANY) F(u32, gpu, gpus))                                  \
   /* GPU server -> controller */                                                                             \
   M(DONE, done,                                                                                              \
     F(u64, id, ANY) F(u32, tag, ANY) F(u32, attempt, ANY) F(u32, outcome, outcomes) F(u32, found, founds)    \
-        F(i64, waited_ns, ANY) F(i64, executed_ns, ANY))                                                     \
+        F(i64, waited_ns, durations) F(i64, executed_ns, durations))                                         \
   /* GPU server -> controller: a model's state (enum tier_state) on a GPU, or in the host cache (gpu =       \
    * NO_INDEX) */                                                                                            \
   M(MODEL_STATE, model_state, F(u32, model, models) F(u32, gpu, gpus_or_none) F(u32, state, states))         \
@@ -62,7 +63,7 @@
   /* operator -> GPU server: the host cache's size */                                                        \
   M(CACHE_SIZE, cache_size, F(u64, bytes, ANY))                                                              \
   /* client -> controller: a training job wants gpus x duration (fractions of a GPU count in thousandths) */ \
-  M(JOB, job, F(u32, gpus_milli, ANY) F(i64, duration_ns, ANY))
+  M(JOB, job, F(u32, gpus_milli, ANY) F(i64, duration_ns, durations))
 
 typedef uint32_t message_u32;
 typedef uint64_t message_u64;
@@ -99,7 +100,8 @@ struct message_limits {
   uint32_t outcomes, founds, states, kinds; /* set by message_limits_init */
 };
 
-#define MESSAGE_BYTES_MAX 64
+#define MESSAGE_BYTES_MAX    64
+#define MESSAGE_DURATION_MAX 1000000000000000000 /* ns: 31 years */
 
 void message_limits_init(struct message_limits *limits, uint32_t models, uint32_t gpus,
                          uint32_t memory_servers);

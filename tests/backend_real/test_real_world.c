@@ -123,7 +123,7 @@ struct lab {
   guint wait, ended[3000];
   enum op_status status[3000];
   int64_t deadline;
-  gboolean fails; /* some reads do */
+  gboolean fails; /* some reads do; each has a second try */
   guint lost;
 };
 

@@ -8,8 +8,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -346,78 +344,4 @@ void lab_free(ClusterLab *lab)
   g_free(lab->program);
   g_free(lab);
   cr_assert_null(orphans, "orphans: %s", orphans);
-}
-
-/* --- cutting connections
- * --------------------------------------------------------------------------------------------*/
-
-static gboolean shut(int socket)
-{
-  struct sockaddr_storage peer;
-  socklen_t size = sizeof peer;
-  return getpeername(socket, (struct sockaddr *)&peer, &size) == 0 && peer.ss_family == AF_INET &&
-         shutdown(socket, SHUT_RDWR) == 0;
-}
-
-int process_cut(pid_t pid)
-{
-  int count = 0, handle = (int)syscall(SYS_pidfd_open, pid, 0);
-  g_autofree char *folder = g_strdup_printf("/proc/%d/fd", (int)pid);
-  g_autoptr(GDir) dir = handle < 0 ? NULL : g_dir_open(folder, 0, NULL);
-  for (const char *name = dir ? g_dir_read_name(dir) : NULL; name && count >= 0;
-       name = g_dir_read_name(dir)) {
-    g_autofree char *path = g_build_filename(folder, name, NULL), *what = g_file_read_link(path, NULL);
-    if (!what || !g_str_has_prefix(what, "socket:"))
-      continue;
-    int mine = (int)syscall(SYS_pidfd_getfd, handle, atoi(name), 0);
-    if (mine < 0 && errno == EPERM)
-      count = -1;
-    else if (mine >= 0)
-      count += shut(mine);
-    if (mine >= 0)
-      close(mine);
-  }
-  if (handle >= 0)
-    close(handle);
-  return count;
-}
-
-/* --- a cluster of separate processes
- * --------------------------------------------------------------------------------*/
-
-static void write_text(const ClusterLab *lab, const char *name, const char *text)
-{
-  g_autofree char *path = lab_path(lab, name);
-  cr_assert(g_file_set_contents(path, text, -1, NULL), "cannot write %s", path);
-}
-
-/* On loopback keys are not needed; with them: `run --local`. */
-struct process *lab_controller(ClusterLab *lab)
-{
-  write_text(lab, "controller.ini", "[cluster]\ncontroller = 127.0.0.1:0\n");
-  struct process *controller = lab_start(lab, "controller --cluster controller.ini --log info");
-  cr_assert(process_says(controller, "listening on ", 1, 30), "the controller does not listen");
-  g_autofree char *log = process_log(controller);
-  g_auto(GStrv) words = g_strsplit_set(strstr(log, "listening on ") + strlen("listening on "), " \n", 2);
-  g_autofree char *text = g_strdup_printf("[cluster]\ncontroller = %s\n", words[0]);
-  write_text(lab, "cluster.ini", text);
-  return controller;
-}
-
-struct process *lab_gpu_server(ClusterLab *lab, int index)
-{
-  return lab_start(lab, "gpu-server --cluster cluster.ini --index %d --log info", index);
-}
-
-struct process *lab_memory_server(ClusterLab *lab, int index)
-{
-  return lab_start(lab, "memory-server --cluster cluster.ini --index %d --address 127.0.0.1 --log info",
-                   index);
-}
-
-struct process *lab_client(ClusterLab *lab, const char *name, const char *more)
-{
-  return lab_start(lab,
-                   "run experiment.ini --cluster cluster.ini --device host --json --quiet --out %s.db%s%s",
-                   name, *more ? " " : "", more);
 }

@@ -35,8 +35,7 @@ struct process {
 };
 
 /* distmind-real with these words, separated by spaces. Freed by lab_free, which kills it if it still runs. */
-/* cppcheck-suppress unknownMacro */
-struct process *lab_start(ClusterLab *lab, const char *format, ...) G_GNUC_PRINTF(2, 3);
+G_GNUC_PRINTF(2, 3) struct process *lab_start(ClusterLab *lab, const char *format, ...);
 /* Until it has ended; FALSE after limit_s. */
 gboolean process_await(struct process *process, double limit_s);
 /* Until its log contains the text `times` times; FALSE when the process ends or after limit_s. */

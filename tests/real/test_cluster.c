@@ -236,7 +236,9 @@ Test(cluster, sigterm_ends_any_role_at_any_stage)
       gboolean told = role > 0 ? stage < 2 : stage == 0; /* else it may wait for the one that ended */
       if (told)
         kill(client->pid, SIGTERM);
-      cr_assert(process_await(client, 30), "the client does not end");
+      gboolean ended = process_await(client, 30);
+      g_autofree char *story = process_log(s.controller);
+      cr_assert(ended, "role %d at stage %u: the client does not end: %s", role, stage, story);
       cr_assert(client->status < 2 || told, "the client ends with %d", client->status);
       if (role == 0)
         cr_assert_neq(client->status, 0, "without a controller");
