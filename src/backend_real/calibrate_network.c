@@ -186,7 +186,8 @@ static gboolean load_run(struct lab *lab, uint32_t streams, uint32_t groups, uin
 /* --- the curve
  * ------------------------------------------------------------------------------------------------------*/
 
-/* A few loads of one kind, as a point (1, groups, bytes): their lower quartile, as what disturbs one only adds to it. */
+/* A few loads of one kind, as a point (1, groups, bytes): their lower quartile, as what disturbs one only
+ * adds to it. */
 static gboolean measure_point(struct lab *lab, uint32_t streams, uint32_t groups, uint64_t bytes,
                               struct fit_point *point, GError **error)
 {
