@@ -1,12 +1,13 @@
 /* What the parts of a calibration share, and the files that it writes; see calibrate.h. */
 #include "backend_real/calibrate.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
 #include "harness/command.h"
 #include "harness/hardware_file.h"
-#include "harness/json_writer.h"
+#include "harness/machine.h"
 #include "harness/profile_file.h"
 #include "harness/text_file.h"
 
@@ -46,6 +47,7 @@ void calibration_clear(struct calibration *c)
     profile_free(g_array_index(c->profiles, struct calibrated_profile, i).profile);
   g_array_unref(c->profiles);
   g_free(c->machine);
+  g_free(c->busy);
 }
 
 uint64_t calibration_bytes(const struct calibration *c, uint64_t least)
@@ -96,10 +98,22 @@ static void append_profiles(GString *text, const struct calibration *c)
     const struct calibrated_profile *p = &g_array_index(c->profiles, struct calibrated_profile, i);
     if (p->warm_ns > 0)
       g_string_append_printf(
-          text, "#   %s: %.3f ms for %.3f (quartiles %.3f to %.3f), of which checking alone %.3f\n",
-          p->profile->name, p->warm_ns / 1e6, p->profile->timing[0].warm_ns / 1e6, p->low_ns / 1e6,
+          text, "#   %s: %.3f ms for %.3f (median %.3f, upper quartile %.3f); checking alone %.3f\n",
+          p->profile->name, p->warm_ns / 1e6, p->profile->timing[0].warm_ns / 1e6, p->median_ns / 1e6,
           p->high_ns / 1e6, p->verify_ns / 1e6);
   }
+}
+
+/* Others' work: processes ready to run, a minute's mean. */
+char *calibration_busy_text(void)
+{
+  double ready[1];
+  uint32_t cores = machine_cores();
+  if (getloadavg(ready, 1) != 1)
+    return g_strdup("how busy the machine was is not known");
+  return g_strdup_printf("%.1f processes ready to run on %u processor%s before it began%s", ready[0], cores,
+                         cores == 1 ? "" : "s",
+                         ready[0] > 0.5 * cores ? ": busy, so take these values with care" : "");
 }
 
 static void append_head(GString *text, const struct calibration *c, const char *base)
@@ -113,9 +127,10 @@ static void append_head(GString *text, const struct calibration *c, const char *
   g_string_append_printf(
       text,
       ".\n# Processes of one machine, over loopback. Keys without \"measured\" are those of %s.\n"
-      "# Inferences of resident models as they really ran:\n",
+      "# Inferences of resident models as they really ran, lower quartiles:\n",
       name);
   append_profiles(text, c);
+  g_string_append_printf(text, "# %s.\n", c->busy);
 }
 
 char *calibration_hardware_text(const struct calibration *c, const char *base, GError **error)

@@ -42,9 +42,10 @@ struct calibrated {
 
 struct calibrated_profile {
   struct profile *profile; /* as the base has it, compute_scale applied; owned */
-  double warm_ns;          /* an inference of the resident model as it really ran; 0 = not measured yet */
-  double low_ns, high_ns;  /* its quartiles */
-  double verify_ns;        /* of it, reading and checking the parameters would take alone */
+  /* An inference of the resident model as it really ran: lower quartile (0 = not measured yet), median,
+   * upper. */
+  double warm_ns, median_ns, high_ns;
+  double verify_ns; /* of it, reading and checking the parameters would take alone */
 };
 
 struct calibration {
@@ -52,6 +53,7 @@ struct calibration {
   const struct transport_ops *transport;
   double pace_gbit_s; /* 0 = none */
   char *machine;      /* what the device is: "NVIDIA H200" */
+  char *busy;         /* calibration_busy_text */
   double compute_scale;
   struct calibrated key[CALIBRATED_KEYS];
   GArray *profiles; /* of struct calibrated_profile */
@@ -62,6 +64,8 @@ struct calibration {
 const char *calibrated_key_name(enum calibrated_key key);
 void calibration_set(struct calibration *c, enum calibrated_key key, double value, const char *format, ...)
     G_GNUC_PRINTF(4, 5);
+/* How busy the machine is, for people; g_free. */
+char *calibration_busy_text(void);
 void calibration_clear(struct calibration *c);
 /* The largest profile's bytes, in whole MiB, at least `least`. */
 uint64_t calibration_bytes(const struct calibration *c, uint64_t least);

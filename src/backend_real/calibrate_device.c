@@ -35,7 +35,8 @@ static gboolean measure_copies(struct gear *gear, GError **error)
   double unused;
   if (!copies_time(gear, gear->bytes, &unused, error)) /* touches all memory */
     return FALSE;
-  for (uint64_t bytes = SMALLEST_BYTES; bytes <= gear->bytes && points < SIZES_MAX; bytes *= 4, points++) {
+  uint64_t largest = calibration_bytes(c, SMALLEST_BYTES << 2); /* no group is larger */
+  for (uint64_t bytes = SMALLEST_BYTES; bytes <= largest && points < SIZES_MAX; bytes *= 4, points++) {
     double each_ns;
     if (!calibration_goes_on(c, 0.45 + 0.01 * points, error) || !copies_time(gear, bytes, &each_ns, error))
       return FALSE;
@@ -49,8 +50,8 @@ static gboolean measure_copies(struct gear *gear, GError **error)
     return FALSE;
   }
   calibration_set(c, KEY_PCIE, 1 / fit.c[1],
-                  "measured: copies of 64 KiB to %u MiB back to back, fitted to %.1f%%",
-                  (unsigned)(SMALLEST_BYTES << 2 * (points - 1) >> 20), 100 * fit.residual);
+                  "measured: copies of 64 KiB to %u KiB back to back, fitted to %.1f%%",
+                  (unsigned)(SMALLEST_BYTES << 2 * (points - 1) >> 10), 100 * fit.residual);
   calibration_set(c, KEY_PCIE_TRANSFER, fit.c[0] / 1e3, "measured: of the same copies; standard error %.2f",
                   fit.error[0] / 1e3);
   return TRUE;

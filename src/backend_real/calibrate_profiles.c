@@ -7,7 +7,7 @@
 #include "backend_real/image.h"
 #include "core/error.h"
 
-enum { RESIDENT_RUNS = 9, VERIFY_RUNS = 3, GROUP_RUNS = 5, GROUPS_MOST = 32, POINTS_MAX = 512 };
+enum { RESIDENT_RUNS = 15, VERIFY_RUNS = 5, GROUP_RUNS = 5, GROUPS_MOST = 32, POINTS_MAX = 512 };
 
 /* Requests of a light load find a device that rests. */
 #define PAUSE_US 1000
@@ -151,10 +151,11 @@ static gboolean measure_profile(const struct bench *b, GError **error)
       !time_resident(b, of->profile->timing[0].warm_ns, RESIDENT_RUNS, &warm, error) ||
       !time_resident(b, 0, VERIFY_RUNS, &verify, error))
     return FALSE;
-  of->warm_ns = warm.median;
-  of->low_ns = warm.low;
+  /* Whatever disturbs a run only adds to it. */
+  of->warm_ns = warm.low;
+  of->median_ns = warm.median;
   of->high_ns = warm.high;
-  of->verify_ns = verify.median;
+  of->verify_ns = verify.low;
   for (uint32_t groups = 2; groups <= MIN(GROUPS_MOST, image_layers(b->image)); groups *= 2)
     if (!measure_groups(b, groups, error))
       return FALSE;

@@ -154,6 +154,14 @@ static gboolean measure(struct calibration *c, gboolean quiet, GError **error)
   return good;
 }
 
+static void print_values(const struct calibration *c)
+{
+  for (int key = 0; key < CALIBRATED_KEYS; key++)
+    printf("%-18s %10.4g   %s\n", calibrated_key_name((enum calibrated_key)key), c->key[key].value,
+           c->key[key].note);
+  printf("%s\n", c->busy);
+}
+
 static gboolean calibrate(const struct arguments *a, struct calibration *c, struct base *base, GError **error)
 {
   c->device = device_by_name(a->device ? a->device : "auto", error);
@@ -163,12 +171,11 @@ static gboolean calibrate(const struct arguments *a, struct calibration *c, stru
     return FALSE;
   c->compute_scale = base->hardware.compute_scale;
   c->pace_gbit_s = a->pace;
+  c->busy = calibration_busy_text();
   if (!measure(c, a->quiet, error) || !outputs_write(a, c, base, error))
     return FALSE;
   if (!a->quiet)
-    for (int key = 0; key < CALIBRATED_KEYS; key++)
-      printf("%-18s %10.4g   %s\n", calibrated_key_name((enum calibrated_key)key), c->key[key].value,
-             c->key[key].note);
+    print_values(c);
   printf("hardware: %s\n", a->out);
   return TRUE;
 }

@@ -24,6 +24,13 @@ struct origin {
   char *path;
   uint32_t cores, processes;
 };
+typedef struct origin Origin; /* for g_auto */
+
+static void origin_clear(struct origin *origin)
+{
+  g_free(origin->path);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Origin, origin_clear)
 
 void validation_free(struct validation *v)
 {
@@ -187,11 +194,10 @@ static struct validation *validate_run(struct store_reader *reader, const struct
                                        const struct validate_options *options, struct store *store,
                                        GError **error)
 {
-  struct origin origin = {NULL};
+  g_auto(Origin) origin = {NULL};
   g_auto(GStrv) sets = all_sets(run, options, error);
   if (!sets || !read_origin(reader, run, &origin, error))
     return NULL;
-  g_autofree char *path = origin.path;
   g_autoptr(Experiment) experiment = load_experiment(reader, run, &origin, sets, error);
   g_autoptr(Setup) setup = experiment ? setup_new(experiment, sim_backend.capabilities,
                                                   sim_backend.needs_heartbeats(experiment), error)

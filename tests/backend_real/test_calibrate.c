@@ -96,6 +96,7 @@ static struct calibration calibration_of(const char *folder)
                           .transport = transport_by_name("tcp", NULL),
                           .compute_scale = 0.5,
                           .machine = g_strdup("a machine"),
+                          .busy = g_strdup("idle"),
                           .profiles = g_array_new(FALSE, TRUE, sizeof(struct calibrated_profile))};
   g_autofree char *profiles = g_build_filename(folder, "profiles/tiny_gpu", NULL);
   struct calibrated_profile of = {.profile = profile_load(profiles, "tiny", NULL)};
