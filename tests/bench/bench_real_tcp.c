@@ -270,7 +270,7 @@ static int compare_runs(const struct transport_ops *ops, const struct ports *por
   check(reader != NULL, "reader");
   ops->reader_peer(reader, SHELF, ports->shelf, &secret);
   uint64_t bytes = (uint64_t)options.gib << 30;
-  double ratio[PAIRS_MAX], ours[PAIRS_MAX], plain[PAIRS_MAX];
+  double ratio[PAIRS_MAX] = {0}, ours[PAIRS_MAX] = {0}, plain[PAIRS_MAX] = {0};
   for (int i = 0; i < options.pairs; i++) {
     double cpu[3] = {cpu_now(ports->server)};
     plain[i] = bytes / plain_run(to, ports->plain, bytes) / 1e9;

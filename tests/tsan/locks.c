@@ -1,6 +1,6 @@
-/* GLib's locks, told to ThreadSanitizer. They work on futexes inside a library that is not instrumented, so it
- * would see no order between what they guard. Code under test is compiled with -Dg_mutex_lock=tsan_mutex_lock
- * and so on (flags, in this folder), and lands here. */
+/* GLib's locks, told to ThreadSanitizer. They work on futexes inside a library that is not instrumented, so
+ * it would see no order between what they guard. Code under test is compiled with
+ * -Dg_mutex_lock=tsan_mutex_lock and so on (flags, in this folder), and lands here. */
 #include <glib.h>
 #include <sanitizer/tsan_interface.h>
 

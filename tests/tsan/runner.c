@@ -1,6 +1,10 @@
-/* Runs tests that were built against tests/tsan/criterion: `PROGRAM [SUITE...]`, all suites without. Each
+/* Runs tests that were built against tests/tsan/criterion: `PROGRAM [SUITE|NAME...]`, all tests without. Each
  * test in a process of its own; ends with a line like Criterion's own. A race that ThreadSanitizer reports
- * makes it exit with 66, which counts as a failure. */
+ * makes it exit with 66, which counts as a failure.
+ *
+ *   gcc -std=gnu17 -O1 -g -fsanitize=thread -c tests/tsan/locks.c tests/tsan/runner.c    (with -Itests/tsan)
+ *   gcc -std=gnu17 -O1 -g @tests/tsan/flags -Itests/tsan -Isrc -D_GNU_SOURCE SOURCES TESTS locks.o runner.o
+ */
 #include <criterion/criterion.h>
 
 #include <stdarg.h>
@@ -15,11 +19,11 @@ enum { FAILED = 1, SKIPPED = 77 };
 static struct tsan_test *first_test;
 static int failures;
 
-/* GLib's logger takes locks of its own that are out of sight too. */
+/* GLib's logger and allocator have locks of their own that are out of sight too. */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)
 {
-  return "race:g_log_writer_format_fields\nrace:tzset_internal\n";
+  return "race:g_log_writer_format_fields\nrace:tzset_internal\nrace:g_slice_*\n";
 }
 
 void tsan_test_add(struct tsan_test *test)
@@ -69,10 +73,10 @@ static int run(const struct tsan_test *test)
   return WIFEXITED(status) ? WEXITSTATUS(status) : FAILED;
 }
 
-static int chosen(const struct tsan_test *test, int count, char **suites)
+static int chosen(const struct tsan_test *test, int count, char **names)
 {
   for (int i = 0; i < count; i++)
-    if (strcmp(test->suite, suites[i]) == 0)
+    if (strcmp(test->suite, names[i]) == 0 || strcmp(test->name, names[i]) == 0)
       return 1;
   return count == 0;
 }
