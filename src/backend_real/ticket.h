@@ -24,7 +24,7 @@ struct ticket {
 /* What a shelf has seen of one reader: a sliding window over serials. */
 struct ticket_window {
   uint64_t newest;
-  uint64_t seen[16]; /* bits of the last 1024 */
+  uint64_t seen[1024]; /* bits of the last 65536: tickets of a connection that stalls stay good meanwhile */
 };
 
 gboolean ticket_secret_random(struct ticket_secret *secret, GError **error);

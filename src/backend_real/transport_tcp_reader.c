@@ -1,7 +1,5 @@
 /* The reader of the TCP transport: peers, queues, and which line gets which read; see
  * transport_tcp_reader.h. */
-#define G_LOG_DOMAIN "transport"
-
 #include "backend_real/transport_tcp_reader.h"
 
 #include <string.h>
@@ -176,7 +174,8 @@ void reader_lose(struct line *line, const char *why)
 {
   struct reader *reader = line->reader;
   if (why)
-    g_message("lost a data connection to memory server %u (%s): %s", line->server, line->address, why);
+    tcp_log(&reader->log, "lost a data connection to memory server %u (%s): %s", line->server, line->address,
+            why);
   g_mutex_lock(&reader->lock);
   struct peer *peer = line->peer;
   if (peer) {

@@ -8,6 +8,7 @@
 
 #include "backend_real/pace.h"
 #include "backend_real/transport.h"
+#include "backend_real/transport_tcp_log.h"
 #include "backend_real/transport_tcp_poller.h"
 #include "backend_real/transport_tcp_wire.h"
 
@@ -70,6 +71,7 @@ struct line {
 };
 
 struct reader {
+  struct tcp_log log;
   struct memory memory;
   actor_id self;
   void (*ended)(void *context, uint64_t tag, gboolean good);

@@ -1,6 +1,4 @@
 /* The shelf of the TCP transport: who may come in, what is served; see transport_tcp_shelf.h. */
-#define G_LOG_DOMAIN "transport"
-
 #include "backend_real/transport_tcp_shelf.h"
 
 #include <errno.h>
@@ -17,16 +15,16 @@
 #define CONNECTIONS_MAX 64         /* of one reader */
 #define ACCEPT_AGAIN_NS 100000000  /* when there was no descriptor for a new connection */
 
-static void log_close(const struct connection *c, const char *why)
+static void log_close(struct connection *c, const char *why)
 {
   char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
   getnameinfo((const struct sockaddr *)&c->from, sizeof c->from, host, sizeof host, port, sizeof port,
               NI_NUMERICHOST | NI_NUMERICSERV);
   if (c->visitor)
-    g_message("closed the data connection of reader %u.%u (%s port %s): it %s", (guint)ACTOR_KIND(c->reader),
-              ACTOR_INDEX(c->reader), host, port, why);
+    tcp_log(&c->shelf->log, "closed the data connection of reader %u.%u (%s port %s): it %s",
+            (guint)ACTOR_KIND(c->reader), ACTOR_INDEX(c->reader), host, port, why);
   else
-    g_message("closed a data connection from %s port %s: it %s", host, port, why);
+    tcp_log(&c->shelf->log, "closed a data connection from %s port %s: it %s", host, port, why);
 }
 
 void shelf_close(struct connection *c, const char *why)
@@ -142,7 +140,7 @@ static gboolean accept_all(struct shelf *shelf, gint64 now)
     if (errno == EAGAIN)
       return TRUE;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      g_message("cannot take in a data connection: %s", g_strerror(errno));
+      tcp_log(&shelf->log, "cannot take in a data connection: %s", g_strerror(errno));
       return FALSE;
     }
     /* What else accept reports befell the one connection that waited (accept(2)). */

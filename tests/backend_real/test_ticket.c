@@ -7,6 +7,9 @@
 static const struct ticket_secret secret = {{0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15,
                                              16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31}};
 
+/* What a window remembers. */
+#define TICKETS ((int)sizeof(((struct ticket_window *)0)->seen) * 8)
+
 static gboolean accept(uint32_t reader, uint32_t shelf, uint32_t model, uint64_t serial,
                        struct ticket_window *window)
 {
@@ -63,7 +66,7 @@ Test(ticket, other_shelf_and_other_secret_are_refused)
   cr_expect_not(ticket_accept(&ticket, &secret, 3, &window));
 }
 
-/* Serials in a random walk, with jumps: taken if not seen and within 1024 of the newest. */
+/* Serials in a random walk, with jumps: taken if not seen and within TICKETS of the newest. */
 Test(ticket, window_equals_a_set)
 {
   GRand *random = g_rand_new_with_seed(11);
@@ -72,11 +75,12 @@ Test(ticket, window_equals_a_set)
     GHashTable *seen = g_hash_table_new(NULL, NULL);
     uint64_t newest = 0;
     for (int i = 0; i < 800; i++) {
-      uint64_t back = g_rand_int_range(random, 0, i % 3 ? 30 : 1400);
-      uint64_t serial = g_rand_boolean(random) ? newest + g_rand_int_range(random, 0, i % 50 ? 20 : 3000)
-                                               : newest - MIN(back, newest);
+      uint64_t back = g_rand_int_range(random, 0, i % 3 ? 30 : TICKETS + 5000);
+      uint64_t serial = g_rand_boolean(random)
+                            ? newest + g_rand_int_range(random, 0, i % 50 ? 200 : 2 * TICKETS)
+                            : newest - MIN(back, newest);
       gboolean fresh = !g_hash_table_contains(seen, GSIZE_TO_POINTER(serial)) &&
-                       (serial > newest || newest - serial < 1024);
+                       (serial > newest || newest - serial < TICKETS);
       cr_assert_eq(accept(1, 3, 0, serial, &window), fresh, "serial %u, newest %u", (unsigned)serial,
                    (unsigned)newest);
       if (fresh)
@@ -93,8 +97,8 @@ Test(ticket, serials_at_the_end_of_numbers)
   struct ticket_window window = {0};
   cr_expect(accept(1, 3, 0, UINT64_MAX, &window));
   cr_expect_not(accept(1, 3, 0, UINT64_MAX, &window));
-  cr_expect(accept(1, 3, 0, UINT64_MAX - 1023, &window));
-  cr_expect_not(accept(1, 3, 0, UINT64_MAX - 1024, &window));
+  cr_expect(accept(1, 3, 0, UINT64_MAX - TICKETS + 1, &window));
+  cr_expect_not(accept(1, 3, 0, UINT64_MAX - TICKETS, &window));
   cr_expect_not(accept(1, 3, 0, 0, &window));
 }
 

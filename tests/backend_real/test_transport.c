@@ -158,10 +158,10 @@ TRANSPORT_TEST(drop_while_reading)
 TRANSPORT_TEST(shelf_gone_while_reading)
 {
   enum { READS = 100 };
-  struct lab *lab = transport_lab_new(ops, 4 * MIB, 4 * MIB, NULL);
+  struct lab *lab = transport_lab_new(ops, 4 * MIB, READS * MIB, NULL);
   struct ranges place = lab_serve(lab, 1, 0, MIB, 4096);
   for (uint32_t i = 0; i < READS; i++)
-    lab_read(lab, 1, 0, 0, MIB, i);
+    lab_read(lab, 1, 0, (uint64_t)i * MIB, MIB, i);
   lab_wait(lab, 3);
   g_autofree char *address = g_strdup(ops->shelf_address(lab->shelf));
   ops->shelf_free(lab->shelf);
@@ -283,7 +283,7 @@ TRANSPORT_TEST(stopped_and_killed_shelf)
   struct ticket_secret secret = {.key = "of the stopped"};
   char address[64];
   pid_t child = fork_shelf(ops, &secret, MIB, address);
-  struct lab *lab = lab_new_reader(ops, ARENA_ALIGN, MIB, NULL);
+  struct lab *lab = lab_new_reader(ops, ARENA_ALIGN, (READS + 1) * MIB, NULL);
   ops->reader_peer(lab->reader, LAB_SHELF, address, &secret);
   lab_read(lab, 1, 0, 0, MIB, 0);
   lab_wait(lab, 1);
@@ -291,7 +291,7 @@ TRANSPORT_TEST(stopped_and_killed_shelf)
   kill(child, SIGSTOP);
   cr_assert_eq(waitpid(child, NULL, WUNTRACED), child);
   for (uint32_t i = 1; i <= READS; i++)
-    lab_read(lab, 1, 0, 0, MIB, i);
+    lab_read(lab, 1, 0, (uint64_t)i * MIB, MIB, i);
   g_usleep(50000);
   cr_expect_eq(lab_ended(lab), 1);
   ops->reader_drop(lab->reader, LAB_SHELF);
@@ -299,7 +299,7 @@ TRANSPORT_TEST(stopped_and_killed_shelf)
   cr_expect_eq(lab->failed, READS);
   ops->reader_peer(lab->reader, LAB_SHELF, address, &secret);
   for (uint32_t i = 1; i <= READS; i++)
-    lab_read(lab, 1, 0, 0, MIB, READS + i);
+    lab_read(lab, 1, 0, (uint64_t)i * MIB, MIB, READS + i);
   kill(child, SIGKILL);
   cr_assert_eq(waitpid(child, NULL, 0), child);
   lab_wait(lab, 1 + 2 * READS);
@@ -310,12 +310,13 @@ TRANSPORT_TEST(stopped_and_killed_shelf)
 /* Reads that are under way when the reader ends have ended when it has. */
 TRANSPORT_TEST(reader_ends_its_reads)
 {
-  struct lab *lab = transport_lab_new(ops, 2 * MIB, MIB, NULL);
+  enum { READS = 100 };
+  struct lab *lab = transport_lab_new(ops, 2 * MIB, READS * MIB, NULL);
   struct ranges place = lab_serve(lab, 1, 0, MIB, MIB);
-  for (uint32_t i = 0; i < 200; i++)
-    lab_read(lab, 1, 0, 0, MIB, i);
+  for (uint32_t i = 0; i < READS; i++)
+    lab_read(lab, 1, 0, (uint64_t)i * MIB, MIB, i);
   ops->reader_free(lab->reader);
-  cr_expect_eq(lab_ended(lab), 200);
+  cr_expect_eq(lab_ended(lab), READS);
   struct reader_config config = {.memory = lab->to, .self = LAB_READER};
   lab->reader = ops->reader_new(&config, NULL);
   g_free(place.range);
@@ -329,12 +330,13 @@ TRANSPORT_TEST(paced)
   cr_skip_test("times say nothing under ThreadSanitizer");
 #endif
   const double rate = 0.125e9;
-  struct lab *lab = transport_lab_new(ops, 4 * MIB, MIB, &(struct transport_options){.pace_bytes_s = rate});
-  struct ranges place = lab_serve(lab, 1, 0, MIB, MIB);
   enum { READS = 36 };
+  struct lab *lab =
+      transport_lab_new(ops, 4 * MIB, READS * MIB, &(struct transport_options){.pace_bytes_s = rate});
+  struct ranges place = lab_serve(lab, 1, 0, MIB, MIB);
   gint64 start = g_get_monotonic_time();
   for (uint32_t i = 0; i < READS; i++)
-    lab_read(lab, 1, 0, 0, MIB, i);
+    lab_read(lab, 1, 0, (uint64_t)i * MIB, MIB, i);
   lab_wait(lab, READS);
   double seconds = (g_get_monotonic_time() - start) * 1e-6, ideal = READS * (double)MIB / rate;
   cr_expect_eq(lab->good, READS);

@@ -12,6 +12,7 @@ enum { MODELS = 1000, GPUS = 8, MEMORY_SERVERS = 5 };
 /* What each bound of the table stands for here: a value must be below it; 0 = any value goes. */
 #define LIMIT_ANY            0
 #define LIMIT_models         MODELS
+#define LIMIT_durations      0
 #define LIMIT_gpus           GPUS
 #define LIMIT_gpus_or_none   GPUS
 #define LIMIT_memory_servers MEMORY_SERVERS
@@ -71,6 +72,11 @@ static gboolean field_takes_none(const struct field *field)
   return strcmp(field->bound, "gpus_or_none") == 0;
 }
 
+static gboolean field_is_duration(const struct field *field)
+{
+  return strcmp(field->bound, "durations") == 0;
+}
+
 /* Extremes now and then; within the bound. */
 static uint64_t draw_value(GRand *rand, const struct field *field)
 {
@@ -79,6 +85,8 @@ static uint64_t draw_value(GRand *rand, const struct field *field)
   if (field_takes_none(field) && g_rand_int_range(rand, 0, 4) == 0)
     return NO_INDEX;
   any = choice[g_rand_int_range(rand, 0, G_N_ELEMENTS(choice))];
+  if (field_is_duration(field))
+    return any == UINT64_MAX ? any : any % (MESSAGE_DURATION_MAX + 1ULL);
   if (field->size == 4)
     any &= UINT32_MAX;
   return field->limit ? any % field->limit : any;
@@ -129,12 +137,12 @@ Test(messages, wire_format_by_hand)
 {
   struct message request = {
       .type = MESSAGE_REQUEST,
-      .request = {.id = 0x0102030405060708, .model = 999, .slot = NO_INDEX, .service_ns = -2}};
+      .request = {.id = 0x0102030405060708, .model = 999, .slot = NO_INDEX, .service_ns = -1}};
   const uint8_t request_wire[] = {
       0,    0,    0,    0,                            /* type */
       8,    7,    6,    5,    4,    3,    2,    1,    /* id, little-endian */
       0xe7, 3,    0,    0,    0xff, 0xff, 0xff, 0xff, /* model, slot: no padding between */
-      0xfe, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+      0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
   expect_wire(&request, request_wire, sizeof request_wire);
   struct message state = {.type = MESSAGE_MODEL_STATE,
                           .model_state = {.model = 258, .gpu = 7, .state = TIER_READY}};
@@ -288,4 +296,27 @@ Test(messages, size_by_type)
   }
   cr_assert_eq(message_size(MESSAGE_TYPES), 0);
   cr_assert_eq(message_size(UINT32_MAX), 0);
+}
+
+Test(messages, durations_are_bounded)
+{
+  g_autoptr(GArray) list = list_fields();
+  g_autoptr(GRand) rand = g_rand_new_with_seed(5);
+  const int64_t bad[] = {-2, INT64_MIN, MESSAGE_DURATION_MAX + 1LL, INT64_MAX};
+  guint fields = 0;
+  for (guint i = 0; i < list->len; i++) {
+    const struct field *field = &g_array_index(list, struct field, i);
+    if (!field_is_duration(field))
+      continue;
+    fields++;
+    for (guint k = 0; k < G_N_ELEMENTS(bad); k++) {
+      struct message message, back;
+      draw_message(rand, list, field->type, &message);
+      cr_expect(survives(&message, &back));
+      field_set(&message, field, (uint64_t)bad[k]);
+      cr_expect(!survives(&message, &back), "%s of %s may be %" G_GINT64_FORMAT, field->name,
+                message_name(field->type), bad[k]);
+    }
+  }
+  cr_expect_geq(fields, 8);
 }
