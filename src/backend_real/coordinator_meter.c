@@ -2,7 +2,8 @@
  * time counts with what it told last. */
 #include "backend_real/coordinator_internal.h"
 
-#define ANSWER_NS (500 * NS_PER_MS)
+#define ANSWER_NS  (500 * NS_PER_MS)
+#define END_NUMBER UINT32_MAX /* of no METER */
 
 static gboolean asked(const struct member *member)
 {
@@ -55,9 +56,9 @@ void meter_check(struct coordinator *c)
 void meter_ask(struct coordinator *c, uint32_t number)
 {
   enum frame_kind kind = c->stage == RUN_ENDING ? FRAME_END : FRAME_METER;
-  if (c->meter != 0)
-    send_sum(c); /* the one before, as far as it is known */
-  c->meter = MAX(1, number);
+  if (c->meter != 0 && kind == FRAME_METER)
+    send_sum(c); /* the one before, as far as it is known; an end takes the place of any */
+  c->meter = kind == FRAME_END ? END_NUMBER : CLAMP(number, 1, END_NUMBER - 1);
   for (guint i = 0; i < c->members->len; i++) {
     struct member *member = &g_array_index(c->members, struct member, i);
     member->metered = 0;

@@ -4,8 +4,8 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
-/* This is build/tests/backend_real, the other build/PROGRAM. */
-static char *beside(const char *program)
+/* This is build/tests/NAME, the other build/PROGRAM. */
+char *spawned_path(const char *program)
 {
   g_autofree char *self = g_file_read_link("/proc/self/exe", NULL), *tests = g_path_get_dirname(self);
   g_autofree char *build = g_path_get_dirname(tests);
@@ -14,7 +14,7 @@ static char *beside(const char *program)
 
 Spawned *spawn(const char *program, const char *words)
 {
-  g_autofree char *path = beside(program), *line = g_strdup_printf("%s %s", path, words);
+  g_autofree char *path = spawned_path(program), *line = g_strdup_printf("%s %s", path, words);
   g_auto(GStrv) argv = g_strsplit(line, " ", -1);
   Spawned *spawned = g_new0(Spawned, 1);
   g_autoptr(GError) error = NULL;

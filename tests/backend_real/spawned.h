@@ -10,6 +10,8 @@ struct spawned {
 };
 typedef struct spawned Spawned; /* for g_autoptr */
 
+/* Its path. */
+char *spawned_path(const char *program);
 /* words: arguments, separated by a space each. */
 Spawned *spawn(const char *program, const char *words);
 void spawned_free(Spawned *spawned);
