@@ -10,6 +10,7 @@
 static const uint32_t models = 6, gpus = 4, memory_servers = 3;
 
 #define CHECK_ANY(value)            ((void)(value))
+#define CHECK_durations(value)      g_assert((value) >= -1 && (value) <= MESSAGE_DURATION_MAX)
 #define CHECK_models(value)         g_assert((value) < models)
 #define CHECK_gpus(value)           g_assert((value) < gpus)
 #define CHECK_gpus_or_none(value)   g_assert((value) < gpus || (value) == NO_INDEX)
