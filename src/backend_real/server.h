@@ -76,6 +76,6 @@ void server_peers_set(struct server *s, GArray *peers); /* takes the array */
 /* Before the actor is told: a dead one's reads must end before it looks for copies. */
 void server_peers_follow(struct server *s, const struct message *message);
 /* Reads from one failed, and the actor was told. */
-void server_peer_broken(void *server, uint32_t peer);
+void server_peer_broken(void *context, uint32_t server);
 
 #endif
