@@ -229,10 +229,11 @@ tests_chosen = $(filter $(TESTS),$(test_modules))
 threads_chosen = $(if $(filter 1,$(SANITIZE)),,$(if $(filter threads,$(TESTS)),$(threads)))
 fuzz_chosen = $(if $(filter fuzz,$(TESTS)),$(patsubst tests/fuzz/fuzz_%.c,$(BUILD_ROOT)/asan/fuzz/%,$(fuzz_src)))
 
-.PHONY: help deps check soak demo bench fuzz lint install clean compile_commands.json
+.PHONY: help deps check soak demo demo-real bench fuzz lint install clean compile_commands.json
 help:
 	@echo 'make                 build/distmind-sim and build/distmind-real'
 	@echo 'make demo            replay a synthetic trace: the table of the systems compared, and one figure'
+	@echo 'make demo-real       the same on real processes, beside the simulator: no GPU or RDMA is needed'
 	@echo 'make check           all tests, with every parser fuzzed for 5 s; ends with "N passed, N failed, N skipped"'
 	@echo '                     TESTS="core e2e threads fuzz" chooses, FUZZ_CHECK_SECONDS=5, TRACES=FOLDER of real traces'
 	@echo 'make check SANITIZE=1  the same under AddressSanitizer and UndefinedBehaviorSanitizer'
@@ -275,6 +276,11 @@ demo:
 	@$(submake) all
 	@scripts/demo.sh $(program)
 
+demo-real:
+	@scripts/deps.sh build
+	@$(submake) all
+	@scripts/demo_real.sh $(program) $(real_program)
+
 bench:
 	@scripts/deps.sh build
 	@scripts/deps.sh bench || echo 'the benchmarks go on without SimGrid, the optional yardstick'
@@ -314,7 +320,10 @@ install: all
 	install -D -m 644 results/README.md $(DESTDIR)$(PREFIX)/share/doc/distmind/results/README.md
 	@for file in $$(find experiments traces -type f); do \
 	  install -D -m 644 $$file $(DESTDIR)$(PREFIX)/share/distmind/$$file || exit 1; done
-	@echo 'experiments and traces are in $(DESTDIR)$(PREFIX)/share/distmind'
+	@for unit in scripts/systemd/*.service; do \
+	  install -D -m 644 $$unit $(DESTDIR)$(PREFIX)/share/distmind/systemd/$$(basename $$unit) && \
+	  sed -i 's,/usr/local/,$(PREFIX)/,g' $(DESTDIR)$(PREFIX)/share/distmind/systemd/$$(basename $$unit) || exit 1; done
+	@echo 'experiments, traces and systemd units are in $(DESTDIR)$(PREFIX)/share/distmind'
 
 clean:
 	rm -rf $(BUILD_ROOT)

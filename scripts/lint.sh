@@ -52,6 +52,20 @@ check_finished() {
     --include='*' Makefile README.md .ci scripts src tests/*.* tests/[a-eg-z]* tests/fuzz/*.[ch] experiments traces 2>/dev/null
 }
 
+# With another program in place of ours, which need not be installed here.
+check_units() {
+  command -v systemd-analyze >/dev/null || { echo 'no systemd-analyze: the units are not looked at'; return 0; }
+  local folder found
+  folder=$(mktemp -d "${TMPDIR:-/tmp}/distmind-units-XXXXXX")
+  for unit in scripts/systemd/*.service; do
+    sed 's,/usr/local/bin/distmind-real,/bin/true,' "$unit" >"$folder/$(basename "${unit/@/@0}")"
+  done
+  found=$(SYSTEMD_LOG_LEVEL=warning systemd-analyze verify --man=no "$folder"/*.service 2>&1 | grep -F "$folder" | grep -v 'has no Documentation')
+  rm -rf "$folder"
+  [ -z "$found" ] || echo "$found"
+  [ -z "$found" ]
+}
+
 warn_sizes() {
   local file lines
   for file in "${sources[@]}"; do
@@ -78,6 +92,8 @@ check_core
 verdict 'src/core uses no thread, clock, file, socket, stdio' $?
 check_core_state
 verdict 'src/core has no variable of its own' $?
+check_units
+verdict 'systemd units' $?
 check_finished
 verdict 'no unfinished work' $?
 warn_sizes
