@@ -2,6 +2,7 @@
 #include "backend_real/pace.h"
 
 #include <math.h>
+#include <time.h>
 
 struct pace {
   GMutex lock;
@@ -9,6 +10,7 @@ struct pace {
   double depth;  /* most that the bucket holds, bytes */
   double tokens; /* in it at at_ns */
   int64_t at_ns;
+  int64_t told_ns; /* the latest time that somebody was told to come again */
 };
 
 struct pace *pace_new(double bytes_s, int64_t now_ns)
@@ -39,6 +41,15 @@ static void fill(struct pace *pace, int64_t now_ns)
   pace->at_ns = now_ns;
 }
 
+/* When there will be `least` for one more than those who were told already: what they will take comes first.
+ */
+static int64_t next_time(const struct pace *pace, double least)
+{
+  double wait_ns = ceil((least - pace->tokens) / pace->bytes_ns), each_ns = ceil(least / pace->bytes_ns);
+  int64_t alone = pace->at_ns + (int64_t)MIN(wait_ns, 3.6e12) + 1;
+  return pace->told_ns > pace->at_ns ? MAX(alone, pace->told_ns + (int64_t)MIN(each_ns, 3.6e12)) : alone;
+}
+
 uint64_t pace_take(struct pace *pace, uint64_t want, int64_t now_ns, int64_t *again_ns)
 {
   g_mutex_lock(&pace->lock);
@@ -49,8 +60,7 @@ uint64_t pace_take(struct pace *pace, uint64_t want, int64_t now_ns, int64_t *ag
     given = pace->tokens >= (double)want ? want : (uint64_t)pace->tokens;
     pace->tokens -= (double)given;
   } else {
-    double wait_ns = ceil((least - pace->tokens) / pace->bytes_ns);
-    *again_ns = pace->at_ns + (int64_t)MIN(wait_ns, 3.6e12) + 1;
+    *again_ns = pace->told_ns = next_time(pace, least);
   }
   g_mutex_unlock(&pace->lock);
   return given;
@@ -61,4 +71,23 @@ void pace_return(struct pace *pace, uint64_t bytes)
   g_mutex_lock(&pace->lock);
   pace->tokens += (double)bytes;
   g_mutex_unlock(&pace->lock);
+}
+
+uint64_t pace_share_take(struct pace_share *share, uint64_t want, int64_t *again_ns)
+{
+  if (!share->pace)
+    return want;
+  struct timespec clock;
+  clock_gettime(CLOCK_MONOTONIC, &clock);
+  int64_t now = (int64_t)clock.tv_sec * 1000000000 + clock.tv_nsec;
+  uint64_t given = now < share->again_ns ? 0 : pace_take(share->pace, want, now, &share->again_ns);
+  if (!given)
+    *again_ns = share->again_ns;
+  return given;
+}
+
+void pace_share_return(struct pace_share *share, uint64_t bytes)
+{
+  if (share->pace)
+    pace_return(share->pace, bytes);
 }

@@ -3,7 +3,8 @@
  *
  * Over any stretch of time T at most rate x T + the depth of the bucket goes through; the depth is what the
  * rate gives in PACE_DEPTH_NS, so a thread that wakes up late by less than that loses nothing. It starts
- * empty. Nobody waits inside: who is refused is told when to come again. */
+ * empty. Nobody waits inside: who is refused is told when to come again, each at a time of its own, so that
+ * they do not all wake up for what one of them takes. */
 #ifndef DM_PACE_H
 #define DM_PACE_H
 
@@ -22,5 +23,15 @@ void pace_free(struct pace *pace);
 uint64_t pace_take(struct pace *pace, uint64_t want, int64_t now_ns, int64_t *again_ns);
 /* What was taken and did not go after all. */
 void pace_return(struct pace *pace, uint64_t bytes);
+
+/* One of those who share a pace, with the time that it was told. Zeroed: whose pace is NULL has no limit. */
+struct pace_share {
+  struct pace *pace;
+  int64_t again_ns;
+};
+
+/* pace_take by the clock, but asks no sooner than it was told. */
+uint64_t pace_share_take(struct pace_share *share, uint64_t want, int64_t *again_ns);
+void pace_share_return(struct pace_share *share, uint64_t bytes);
 
 #endif

@@ -175,13 +175,11 @@ static enum step step_over(struct connection *c, const char *why)
 static enum step ship(struct connection *c, uint64_t *budget, gint64 *again_ns)
 {
   uint64_t limit = TURN_BYTES + WIRE_REPLY_BYTES + WIRE_END_BYTES, asked = 0;
-  struct pace *pace = c->shelf->out;
-  if (pace && !(limit = pace_take(pace, limit, poller_clock(), again_ns)))
+  if (!(limit = pace_share_take(&c->out, limit, again_ns)))
     return STEP_LATER;
   ssize_t sent = send_answers(c, limit, &asked);
   int error = errno;
-  if (pace)
-    pace_return(pace, limit - MAX(sent, 0));
+  pace_share_return(&c->out, limit - MAX(sent, 0));
   if (sent == 0)
     return step_over(c, "asks for bytes that were never served");
   if (sent < 0 && (error == EAGAIN || error == EINTR))
@@ -215,13 +213,11 @@ static enum step take_input(struct connection *c, gboolean *drained, gint64 *aga
   c->input_end -= c->input_begin;
   c->input_begin = 0;
   uint64_t room = sizeof c->input - c->input_end;
-  struct pace *pace = c->shelf->in;
-  if (pace && !(room = pace_take(pace, room, poller_clock(), again_ns)))
+  if (!(room = pace_share_take(&c->in, room, again_ns)))
     return STEP_LATER;
   ssize_t got = recv(c->pollee.fd, c->input + c->input_end, room, 0);
   int error = errno;
-  if (pace)
-    pace_return(pace, room - MAX(got, 0));
+  pace_share_return(&c->in, room - MAX(got, 0));
   if (got < 0 && (error == EAGAIN || error == EINTR))
     return error == EAGAIN ? STEP_BLOCKED : STEP_ON;
   if (got <= 0)

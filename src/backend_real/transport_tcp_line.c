@@ -77,13 +77,11 @@ static gboolean put_request(struct line *line)
 static enum step flush(struct line *line, gint64 *again_ns)
 {
   uint64_t bytes = line->output_end - line->output_begin;
-  struct pace *pace = line->reader->out;
-  if (pace && !(bytes = pace_take(pace, bytes, poller_clock(), again_ns)))
+  if (!(bytes = pace_share_take(&line->out, bytes, again_ns)))
     return STEP_LATER;
   ssize_t sent = send(line->pollee.fd, line->output + line->output_begin, bytes, MSG_NOSIGNAL);
   int error = errno;
-  if (pace)
-    pace_return(pace, bytes - MAX(sent, 0));
+  pace_share_return(&line->out, bytes - MAX(sent, 0));
   if (sent < 0)
     return step_error(line, error);
   line->output_begin += sent;
@@ -187,18 +185,16 @@ static void took(struct line *line, uint64_t bytes)
 static enum step take(struct line *line, uint64_t *budget, gboolean *drained, gint64 *again_ns)
 {
   uint64_t limit = TURN_BYTES + sizeof line->input;
-  struct pace *pace = line->reader->in;
   if (*drained)
     return STEP_BLOCKED;
-  if (pace && !(limit = pace_take(pace, limit, poller_clock(), again_ns)))
+  if (!(limit = pace_share_take(&line->in, limit, again_ns)))
     return STEP_LATER;
   struct iovec piece[2];
   uint32_t pieces = gather(line, limit, piece);
   uint64_t asked = piece[0].iov_len + (pieces > 1 ? piece[1].iov_len : 0);
   ssize_t got = readv(line->pollee.fd, piece, (int)pieces);
   int error = errno;
-  if (pace)
-    pace_return(pace, limit - MAX(got, 0));
+  pace_share_return(&line->in, limit - MAX(got, 0));
   if (got == 0)
     return step_over(line, "closed by the other end");
   if (got < 0)

@@ -85,6 +85,8 @@ static void open_line(struct reader *reader, struct peer *peer, uint32_t i, uint
   struct line *line = g_new0(struct line, 1);
   line->pollee = POLLEE;
   line->reader = reader;
+  line->in.pace = reader->in;
+  line->out.pace = reader->out;
   line->poller = reader->poller[reader->next_poller++ % reader->pollers];
   line->server = peer->server;
   line->address = g_strdup(peer->address);

@@ -58,6 +58,7 @@ struct line {
   gint doomed;         /* atomic */
 
   /* The poller's thread's own. */
+  struct pace_share in, out;
   uint64_t asked;    /* number of the next read to be asked for */
   uint64_t answered; /* number of the next read to be answered */
   struct wire_rights rights;

@@ -111,6 +111,8 @@ static void take_in(struct shelf *shelf, int fd, const struct sockaddr_storage *
   struct connection *c = g_new0(struct connection, 1);
   c->pollee = POLLEE;
   c->shelf = shelf;
+  c->in.pace = shelf->in;
+  c->out.pace = shelf->out;
   c->from = *from;
   c->deadline_ns = now + TICKET_WAIT_NS;
   c->poller = shelf->poller[shelf->next_poller++ % shelf->pollers];

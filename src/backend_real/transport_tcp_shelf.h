@@ -47,6 +47,7 @@ struct connection {
   gint doomed;                      /* atomic: to be closed */
 
   /* The poller's thread's own. */
+  struct pace_share in, out;
   struct wire_rights rights;
   uint32_t reader;
   uint8_t input[CONNECTION_INPUT];

@@ -47,7 +47,7 @@ Test(pace, what_was_not_used_is_there_again)
   cr_assert_eq(pace_take(pace, 1, 1000000, &again), 0);
   pace_return(pace, 400000);
   cr_assert_eq(pace_take(pace, 1000000, 1000000, &again), 0); /* not worth it: below a quarter of the depth */
-  cr_assert_eq(again, 1100001);
+  cr_assert_eq(again, 1500002);                               /* after the one byte that was told first */
   cr_assert_eq(pace_take(pace, 400000, 1000000, &again), 400000);
   /* A clock that stands still, or was read before another's, gives nothing and takes nothing. */
   cr_assert_eq(pace_take(pace, 1, 500000, &again), 0);
@@ -107,4 +107,24 @@ Test(pace, threads_share_it)
     cr_expect_geq(rate, rates[r] * 0.3, "%g of %g", rate, rates[r]);
     pace_free(crowd.pace);
   }
+}
+
+/* Four who wait are told four times, one after the other; each then gets its part, and one who comes early is
+ * told the time that it knows. */
+Test(pace, those_who_wait_come_one_by_one)
+{
+  struct pace *pace = pace_new(1e9, 0);
+  int64_t again[4];
+  for (int i = 0; i < 4; i++) {
+    cr_assert_eq(pace_take(pace, 1 << 20, 0, &again[i]), 0);
+    cr_expect_eq(again[i], 500001 + i * 500000);
+  }
+  for (int i = 0; i < 4; i++)
+    cr_expect_eq(pace_take(pace, 500000, again[i], &again[i]), 500000);
+  struct pace_share share = {pace, G_MAXINT64}, free_share = {0};
+  int64_t told = 0;
+  cr_expect_eq(pace_share_take(&share, 1, &told), 0);
+  cr_expect_eq(told, G_MAXINT64);
+  cr_expect_eq(pace_share_take(&free_share, 1 << 30, &told), 1 << 30);
+  pace_free(pace);
 }
