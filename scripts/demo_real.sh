@@ -8,7 +8,7 @@ experiment=experiments/real-quickstart.ini
 measured=results/real-quickstart.db simulated=results/real-quickstart-simulated.db
 
 mkdir -p results
-echo "real: a controller, two memory servers and two GPU servers, each a process; about 12 s"
+echo "real: a controller, two memory servers and two GPU servers, each a process; about 20 s"
 "$real" run "$experiment" --local --device host --transport tcp --out "$measured" --force
 echo
 echo "simulated: the same experiment file"
