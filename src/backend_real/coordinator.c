@@ -351,6 +351,7 @@ static void on_lost(void *context, actor_id peer, const char *why)
 {
   struct coordinator *c = context;
   struct member *member = member_find(c, peer);
+  g_message("%s %u is lost: %s", peer_name(peer), ACTOR_INDEX(peer), why);
   if (member)
     server_lost(c, member, why);
   else if (peer == c->client && c->stage != RUN_NONE)
