@@ -32,8 +32,11 @@ while read -r name path; do
 done <"$partial/libraries"
 rm "$partial/libraries"
 
-for file in $(find experiments traces -type f) scripts/real_load.sh scripts/naive_load.py scripts/validate_h200.sh; do
+for file in $(find experiments traces -type f); do
   install -D -m 644 "$file" "$partial/$file"
+done
+for file in scripts/real_load.sh scripts/naive_load.py scripts/validate_h200.sh scripts/validate.sh; do
+  install -D -m 755 "$file" "$partial/$file"
 done
 
 cat >"$partial/run" <<'RUN'
