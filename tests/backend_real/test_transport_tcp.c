@@ -226,6 +226,18 @@ Test(transport_tcp, frames_in_any_pieces)
   transport_lab_free(lab);
 }
 
+/* Until the shelf has so many connections whose ticket was good. */
+static void await_connections(struct lab *lab, uint32_t connections)
+{
+  gint64 until = g_get_monotonic_time() + 10 * G_USEC_PER_SEC;
+  struct transport_state state;
+  do {
+    g_usleep(1000);
+    lab->ops->shelf_state(lab->shelf, &state);
+  } while (state.connections != connections && g_get_monotonic_time() < until);
+  cr_assert_eq(state.connections, connections, "%u connections", state.connections);
+}
+
 /* Strangers are bounded, and the oldest go; a reader's own connections are bounded too. */
 Test(transport_tcp, connections_are_bounded)
 {
@@ -236,6 +248,7 @@ Test(transport_tcp, connections_are_bounded)
   for (uint32_t i = 0; i < G_N_ELEMENTS(stranger) - 64; i++)
     cr_expect(raw_closed(stranger[i]), "stranger %u", i);
   expect_served(lab);
+  await_connections(lab, 2); /* the reader opens both, and needs one to be served */
   for (uint32_t i = 0; i < G_N_ELEMENTS(own); i++)
     own[i] = raw_open(lab, 100 + i);
   uint32_t answered = 0;
@@ -244,6 +257,11 @@ Test(transport_tcp, connections_are_bounded)
     answered += raw_answered(own[i], MODEL, i, 100, i);
   }
   cr_expect_eq(answered, 62, "%u beside the two of the reader itself", answered);
+  struct transport_state state;
+  lab->ops->shelf_state(lab->shelf, &state);
+  /* More strangers go where one of its own came before an earlier one's ticket was read. */
+  cr_expect_geq(state.refused, G_N_ELEMENTS(stranger) - 64 + G_N_ELEMENTS(own) - 62);
+  cr_expect_leq(state.refused, G_N_ELEMENTS(stranger) + G_N_ELEMENTS(own) - 62);
   for (uint32_t i = 0; i < G_N_ELEMENTS(own); i++)
     close(own[i]);
   for (uint32_t i = 0; i < G_N_ELEMENTS(stranger); i++)
