@@ -51,6 +51,9 @@ static gboolean options_check(GError **error)
     return input_error(error, NULL, 0, "--pace: expected Gbit/s from 0 (none) to 10000, found %g", real.pace);
   if (real.metrics && !real.local_wanted)
     return input_error(error, NULL, 0, "--metrics: goes with --local; of a cluster each role has its own");
+  if (real.images && !g_file_test(real.images, G_FILE_TEST_IS_DIR))
+    return input_error(error, NULL, 0, "--images: expected a folder of packed images, found \"%s\"",
+                       real.images);
   return log_setup(real.log ? real.log : "warning", real.log_format, error);
 }
 
