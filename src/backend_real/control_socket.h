@@ -38,7 +38,7 @@ gboolean control_socket_ready(void *socket);
 gboolean control_socket_receive(void *socket, zmq_msg_t *part);
 /* Skips the parts that came after `last`, which nobody expects. FALSE: there were some. */
 gboolean control_socket_last_part(void *socket, zmq_msg_t *last);
-/* FALSE: no more for now. */
+/* FALSE: there is none. */
 gboolean control_socket_event(struct control_socket *control, struct control_event *event);
 
 /* Reached from this machine only: tcp to a loopback address (as a number), or ipc. */

@@ -367,11 +367,6 @@ void real_world_drop_peer(struct real_world *rw, uint32_t server)
   rw->transport->reader_drop(rw->reader, server);
 }
 
-gboolean real_world_has_peer(const struct real_world *rw, uint32_t server)
-{
-  return rw->peers >> server & 1;
-}
-
 const GError *real_world_error(const struct real_world *rw)
 {
   return rw->error;

@@ -54,7 +54,6 @@ struct device *real_world_device(struct real_world *rw);
 void real_world_peer(struct real_world *rw, uint32_t server, const char *address,
                      const struct ticket_secret *secret);
 void real_world_drop_peer(struct real_world *rw, uint32_t server);
-gboolean real_world_has_peer(const struct real_world *rw, uint32_t server);
 
 /* The first thing that must fail a run (a wrong byte, a broken device), or NULL. */
 const GError *real_world_error(const struct real_world *rw);

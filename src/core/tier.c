@@ -369,10 +369,3 @@ uint32_t tier_victim(const struct tier *tier, int64_t now_ns)
   }
   return best == NO_SLOT ? UINT32_MAX : tier->slot[best].entry.model;
 }
-
-void tier_foreach(const struct tier *tier, void (*visit)(void *context, const struct tier_entry *entry),
-                  void *context)
-{
-  for (uint32_t i = tier->oldest; i != NO_SLOT; i = tier->slot[i].next)
-    visit(context, &tier->slot[i].entry);
-}

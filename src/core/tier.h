@@ -92,8 +92,5 @@ uint64_t tier_capacity(const struct tier *tier); /* UINT64_MAX if unbounded */
 uint32_t tier_count(const struct tier *tier);
 /* READY unpinned entry that would leave first, or UINT32_MAX. */
 uint32_t tier_victim(const struct tier *tier, int64_t now_ns);
-/* Calls visit for every entry, longest unused first; visit must not change the tier. */
-void tier_foreach(const struct tier *tier, void (*visit)(void *context, const struct tier_entry *entry),
-                  void *context);
 
 #endif
