@@ -104,8 +104,8 @@ static void pump(struct lab *lab)
         stream->at = 0;
         stream->group++;
       }
-      lab->c->transport->reader_read(lab->reader, s, 0, offset, s * lab->bytes + offset, read->bytes,
-                                     (uint64_t)(uintptr_t)read);
+      lab->c->transport->reader_read(lab->reader, s, 0, offset, NO_INDEX, s * lab->bytes + offset,
+                                     read->bytes, (uint64_t)(uintptr_t)read);
     }
   }
 }

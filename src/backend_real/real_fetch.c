@@ -80,7 +80,7 @@ static gboolean may_begin(const struct fetch_op *fetch, const struct fetch_strea
 static void read_begin(struct real_world *rw, const struct fetch_op *fetch, struct read *read)
 {
   rw->transport->reader_read(rw->reader, fetch->server[read->stream], fetch->spec.model, read->offset,
-                             read->to, read->bytes, (uint64_t)(uintptr_t)read);
+                             NO_INDEX, read->to, read->bytes, (uint64_t)(uintptr_t)read);
 }
 
 /* The next read of the stream's present piece: within one range of host memory, and one turn of the ring. */

@@ -6,6 +6,10 @@
  * transport keeps enough of them under way on each peer to fill its link, and may end them out of order. Ends
  * of reads come on foreign threads.
  *
+ * A transport that sets up its connections over the control plane (verbs: queue pairs, keys of memory) writes
+ * letters: short, opaque to everybody else, between a reader and a shelf that the controller has granted to
+ * it, in order, from an authenticated sender. Letters are written and read on the loop's thread.
+ *
  * Right to read: the controller's process gives each pair (reader, shelf) a secret over the control plane
  * (ticket.h); every data connection opens with a one-time ticket made of it, bound to reader and model. Data
  * is not encrypted. */
@@ -22,15 +26,24 @@ struct reader;
 
 /* Memory that bytes come from or land in. Registered once, at the start. */
 struct memory {
-  uint8_t *base;
+  uint8_t *base; /* NULL: GPU memory that the processor does not see, known by its dma-buf alone */
   uint64_t bytes;
+  int dmabuf; /* where base is NULL */
+  uint64_t dmabuf_offset;
+  const char *pci; /* "0000:17:00.0" of the GPU that it belongs to or will be copied to; NULL: of none */
 };
 
+/* A letter's bytes, at most. */
+#define LETTER_BYTES_MAX 32768
+
 struct transport_options {
-  uint32_t connections; /* to a peer; 0 = the transport's own choice */
-  uint32_t threads;     /* 0 = own choice */
-  double pace_bytes_s;  /* limit of all traffic of this end, each way; 0 = none. A transport that cannot
-                           refuses. */
+  uint32_t connections;    /* to a peer; 0 = the transport's own choice */
+  uint32_t threads;        /* 0 = own choice */
+  double pace_bytes_s;     /* limit of all traffic of this end, each way; 0 = none. A transport that cannot
+                              refuses. */
+  const char *rdma_device; /* names, comma-separated; NULL: by the route to the peer */
+  gboolean gid_given;      /* else gid_index is chosen */
+  uint32_t gid_index;
 };
 
 /* What an onlooker may see of either end. */
@@ -44,14 +57,21 @@ struct shelf_config {
   const char *address; /* to listen on, "HOST:PORT", port 0 = any */
   uint32_t index;      /* of this memory server */
   struct transport_options options;
+  /* Sends a letter to the reader; NULL: there is no control plane (a transport that needs one refuses). */
+  void (*post)(void *context, actor_id reader, const void *letter, size_t size);
+  void *context;
 };
 
 struct reader_config {
-  struct memory memory;
+  struct memory memory;            /* the host arena */
+  const struct memory *gpu_memory; /* [gpus] that reads may land in, too; may be NULL */
+  uint32_t gpus;
   actor_id self;
   struct transport_options options;
   /* On any thread: a read has ended; failed: the peer is lost, refused it, or was dropped. */
   void (*ended)(void *context, uint64_t tag, gboolean good);
+  /* Sends a letter to a shelf; NULL as above. */
+  void (*post)(void *context, uint32_t server, const void *letter, size_t size);
   void *context;
 };
 
@@ -69,6 +89,8 @@ struct transport_ops {
                       const struct ranges *place);
   void (*shelf_admit)(struct shelf *shelf, actor_id reader, const struct ticket_secret *secret);
   void (*shelf_expel)(struct shelf *shelf, actor_id reader);
+  /* A letter has come from a reader (admitted or not). NULL: has no use for letters. */
+  void (*shelf_letter)(struct shelf *shelf, actor_id reader, const uint8_t *letter, size_t size);
   uint64_t (*shelf_bytes)(const struct shelf *shelf); /* sent so far */
   /* NULL: there is nothing of the kind to count. */
   void (*shelf_state)(struct shelf *shelf, struct transport_state *state);
@@ -80,10 +102,11 @@ struct transport_ops {
                       const struct ticket_secret *secret);
   /* Gives it up: its reads fail, once no byte of theirs can land any more. */
   void (*reader_drop)(struct reader *reader, uint32_t server);
-  /* bytes at `offset` of the model's image on that server, to memory.base + to. Never ends from inside the
-   * call. At most READ_BYTES_MAX. */
-  void (*reader_read)(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint64_t to,
-                      uint32_t bytes, uint64_t tag);
+  void (*reader_letter)(struct reader *reader, uint32_t server, const uint8_t *letter, size_t size);
+  /* bytes at `offset` of the model's image on that server, to place `to` of the memory of gpu, or of the host
+   * arena (NO_INDEX). Never ends from inside the call. At most READ_BYTES_MAX. */
+  void (*reader_read)(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
+                      uint64_t to, uint32_t bytes, uint64_t tag);
   uint64_t (*reader_bytes)(const struct reader *reader);                      /* received so far */
   void (*reader_state)(struct reader *reader, struct transport_state *state); /* NULL as above */
 };

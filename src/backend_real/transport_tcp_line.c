@@ -156,7 +156,7 @@ static uint32_t gather(struct line *line, uint64_t limit, struct iovec piece[2])
   if (line->awaits == LINE_PAYLOAD) {
     const struct read *read = &line->read[line->answered % LINE_READS];
     uint64_t bytes = MIN(read->bytes - line->received, limit);
-    piece[pieces++] = (struct iovec){line->reader->memory.base + read->to + line->received, bytes};
+    piece[pieces++] = (struct iovec){read->at + line->received, bytes};
     limit -= bytes;
   }
   /* What follows a head may be payload, so nothing is taken beyond one. */

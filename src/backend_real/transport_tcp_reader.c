@@ -234,6 +234,8 @@ struct reader *tcp_reader_new(const struct reader_config *config, GError **error
   const struct transport_options *options = &config->options;
   struct reader *reader = g_new0(struct reader, 1);
   reader->memory = config->memory;
+  reader->gpus = config->gpus;
+  reader->gpu_memory = g_memdup2(config->gpu_memory, config->gpus * sizeof *config->gpu_memory);
   reader->self = config->self;
   reader->ended = config->ended;
   reader->context = config->context;
@@ -274,6 +276,7 @@ void tcp_reader_free(struct reader *reader)
   g_mutex_clear(&reader->lock);
   pace_free(reader->in);
   pace_free(reader->out);
+  g_free(reader->gpu_memory);
   g_free(reader);
 }
 
@@ -320,19 +323,27 @@ void tcp_reader_drop(struct reader *reader, uint32_t server)
   g_mutex_unlock(&reader->lock);
 }
 
-static gboolean allowed(const struct reader *reader, const struct read *read)
+static const struct memory *memory_of(const struct reader *reader, uint32_t gpu)
 {
-  return read->bytes > 0 && read->bytes <= READ_BYTES_MAX && read->to <= reader->memory.bytes &&
-         read->bytes <= reader->memory.bytes - read->to && read->offset <= UINT64_MAX - read->bytes;
+  static const struct memory none;
+  return gpu == NO_INDEX ? &reader->memory : gpu < reader->gpus ? &reader->gpu_memory[gpu] : &none;
 }
 
-void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint64_t to,
-                     uint32_t bytes, uint64_t tag)
+/* GPU memory that the processor does not see has no base. */
+static gboolean allowed(const struct memory *memory, uint64_t to, const struct read *read)
 {
-  struct read read = {.offset = offset, .to = to, .tag = tag, .model = model, .bytes = bytes};
+  return read->bytes > 0 && read->bytes <= READ_BYTES_MAX && memory->base && to <= memory->bytes &&
+         read->bytes <= memory->bytes - to && read->offset <= UINT64_MAX - read->bytes;
+}
+
+void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
+                     uint64_t to, uint32_t bytes, uint64_t tag)
+{
+  const struct memory *memory = memory_of(reader, gpu);
+  struct read read = {.offset = offset, .at = memory->base + to, .tag = tag, .model = model, .bytes = bytes};
   g_mutex_lock(&reader->lock);
   struct peer *peer = find_peer(reader, server);
-  if (peer && peer->usable && allowed(reader, &read)) {
+  if (peer && peer->usable && allowed(memory, to, &read)) {
     open_lines(reader, peer, model);
     queue_push(&peer->queue, &read);
     give(reader, peer, NULL);

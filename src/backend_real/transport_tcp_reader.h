@@ -18,7 +18,8 @@
 #define LINES_MAX   64 /* to one peer */
 
 struct read {
-  uint64_t offset, to, tag;
+  uint64_t offset, tag;
+  uint8_t *at; /* where it lands */
   uint32_t model, bytes;
 };
 
@@ -74,6 +75,8 @@ struct line {
 struct reader {
   struct tcp_log log;
   struct memory memory;
+  struct memory *gpu_memory; /* [gpus] */
+  uint32_t gpus;
   actor_id self;
   void (*ended)(void *context, uint64_t tag, gboolean good);
   void *context;

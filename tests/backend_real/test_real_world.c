@@ -73,11 +73,12 @@ static void hand_drop(struct reader *reader, uint32_t server)
       answer(reader, i, FALSE);
 }
 
-static void hand_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint64_t to,
-                      uint32_t bytes, uint64_t tag)
+static void hand_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
+                      uint64_t to, uint32_t bytes, uint64_t tag)
 {
   struct asked asked = {.server = server, .bytes = bytes, .offset = offset, .to = to, .tag = tag};
   (void)model;
+  cr_assert_eq(gpu, NO_INDEX);
   cr_assert(!(reader->dropped >> server & 1), "a read from a server that was dropped");
   cr_assert_leq(to + bytes, reader->config.memory.bytes);
   for (guint i = 0; i < reader->asked->len; i++) {

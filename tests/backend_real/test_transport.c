@@ -112,7 +112,8 @@ TRANSPORT_TEST(reads_out_of_bounds_fail)
   lab_read(lab, 1, UINT64_MAX - 5, 0, 10, 4);
   lab_read(lab, 1, 2000, 0, 0, 5);
   lab_read(lab, 1, 2000, 0, READ_BYTES_MAX + 1, 6);
-  ops->reader_read(lab->reader, LAB_SHELF + 1, 1, 2000, 0, 10, 7); /* a server that it does not know */
+  ops->reader_read(lab->reader, LAB_SHELF + 1, 1, 2000, NO_INDEX, 0, 10,
+                   7); /* a server that it does not know */
   lab_wait(lab, 8);
   cr_expect_eq(lab->failed, 8);
   cr_expect(lab_blank(lab, 0, 2 * MIB));
@@ -377,7 +378,7 @@ TRANSPORT_TEST(addresses)
     struct ranges place = lab_serve(lab, 1, 0, 1000, 4096);
     ops->shelf_admit(lab->shelf, LAB_READER, &lab->secret);
     ops->reader_peer(lab->reader, config.index, ops->shelf_address(lab->shelf), &lab->secret);
-    ops->reader_read(lab->reader, config.index, 1, 0, 0, 1000, 1);
+    ops->reader_read(lab->reader, config.index, 1, 0, NO_INDEX, 0, 1000, 1);
     lab_wait(lab, 2);
     cr_expect(lab_has(lab, 1, 0, 0, 1000));
     g_free(place.range);
