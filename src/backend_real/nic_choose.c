@@ -132,7 +132,7 @@ static gboolean fits_others(const struct choosing *c, const struct nic *nic, GEr
 static gboolean add_named(struct choosing *c, const char *word, GError **error)
 {
   g_autofree char *name = NULL;
-  unsigned port;
+  unsigned port = 1;
   if (!parse_device(word, &name, &port, error))
     return FALSE;
   const struct nic *nic = find_nic(c->nics, name, port);
