@@ -54,6 +54,36 @@ static void measure_distances(struct doctor *d, const struct pci_map *map)
                            ((const struct nic *)d->nics->pdata[nic])->pci);
 }
 
+const char doctor_no_export[] = "no GPU's memory can be exported as a dma-buf";
+const char doctor_no_register[] = "no RDMA device registers dma-bufs";
+
+static gboolean some_gpu_exports(GPtrArray *gpus)
+{
+  for (guint i = 0; i < gpus->len; i++)
+    if (((const struct gpu_facts *)gpus->pdata[i])->dmabuf == GPU_EXPORT_YES)
+      return TRUE;
+  return FALSE;
+}
+
+static gboolean some_nic_registers(GPtrArray *nics)
+{
+  for (guint i = 0; i < nics->len; i++)
+    if (((const struct nic *)nics->pdata[i])->dmabuf)
+      return TRUE;
+  return FALSE;
+}
+
+static const char *gpudirect_missing(const struct doctor *d)
+{
+  if (d->gpus.cuda_missing)
+    return "no GPU that CUDA can use";
+  if (d->nics->len == 0)
+    return "no RDMA device";
+  if (!some_gpu_exports(d->gpus.list))
+    return doctor_no_export;
+  return some_nic_registers(d->nics) ? NULL : doctor_no_register;
+}
+
 static void list_kinds(struct doctor *d, const char *cuda_missing)
 {
   d->transports = g_array_new(FALSE, FALSE, sizeof(struct doctor_kind));
@@ -76,6 +106,7 @@ struct doctor *doctor_new(const struct doctor_sources *sources)
   doctor_host_read(&d->host, sources->root);
   doctor_gpus_read(&d->gpus, sources);
   doctor_rdma_read(&d->rdma, sources);
+  d->gpudirect_missing = gpudirect_missing(d);
   measure_distances(d, sources->map);
   add_routes(d, sources->addresses);
   list_kinds(d, sources->cuda_missing);

@@ -82,11 +82,12 @@ struct doctor {
   struct doctor_host host;
   struct doctor_gpus gpus;
   struct doctor_rdma rdma;
-  GPtrArray *nics;              /* as given */
-  enum pci_distance *distance;  /* [gpu x nics + nic] */
-  GPtrArray *routes;            /* of struct doctor_route * */
-  GArray *transports, *devices; /* of struct doctor_kind, best first */
-  GPtrArray *advice;            /* of struct doctor_advice * */
+  GPtrArray *nics;               /* as given */
+  enum pci_distance *distance;   /* [gpu x nics + nic] */
+  const char *gpudirect_missing; /* NULL: GPU memory can be registered with RDMA devices; static */
+  GPtrArray *routes;             /* of struct doctor_route * */
+  GArray *transports, *devices;  /* of struct doctor_kind, best first */
+  GPtrArray *advice;             /* of struct doctor_advice * */
 };
 
 /* What is not read from /sys and /proc. */

@@ -41,11 +41,6 @@ static gboolean is_active(const struct nic *nic)
   return nic->active;
 }
 
-static gboolean has_dmabuf(const struct nic *nic)
-{
-  return nic->dmabuf;
-}
-
 /* --- GPUs
  * --------------------------------------------------------------------------------------------------------*/
 
@@ -71,23 +66,15 @@ static void advise_gpus(struct doctor *d)
            g_strdup("none is needed for --device host; with a GPU: nvidia-smi shows if its driver runs"));
 }
 
-static gboolean gpu_exports(const struct doctor *d)
-{
-  for (guint i = 0; i < d->gpus.list->len; i++)
-    if (((const struct gpu_facts *)d->gpus.list->pdata[i])->dmabuf == GPU_EXPORT_YES)
-      return TRUE;
-  return FALSE;
-}
-
 static void advise_gpudirect(struct doctor *d)
 {
   if (d->gpus.cuda_missing || d->gpus.list->len == 0 || d->nics->len == 0)
     return;
-  if (!gpu_exports(d))
+  if (d->gpudirect_missing == doctor_no_export)
     advise(d, "GPUDirect", g_strdup("GPU memory cannot be exported as a dma-buf"),
            g_strdup("install the driver's open kernel modules: apt-get install nvidia-open; until then: "
                     "[pipeline] path = host"));
-  if (!any_nic(d, has_dmabuf))
+  if (d->gpudirect_missing == doctor_no_register)
     advise(d, "GPUDirect",
            g_strdup_printf("no RDMA device registers dma-bufs under kernel %s",
                            d->host.kernel ? d->host.kernel : "of unknown release"),

@@ -62,7 +62,7 @@ static void add_others(GPtrArray *gpus, const char *root)
 {
   g_auto(GStrv) names = sysfs_names(root, "/sys/bus/pci/devices");
   for (guint i = 0; names[i]; i++) {
-    if (doctor_pci_number(root, names[i], "vendor") != NVIDIA ||
+    if (!sysfs_is_pci(names[i]) || doctor_pci_number(root, names[i], "vendor") != NVIDIA ||
         doctor_pci_number(root, names[i], "class") >> 16 != CLASS_DISPLAY || find_gpu(gpus, names[i]))
       continue;
     struct gpu_facts *gpu = g_new0(struct gpu_facts, 1);

@@ -308,6 +308,7 @@ void doctor_json(const struct doctor *doctor, struct json_writer *json)
   write_distances(json, doctor);
   write_kinds(json, "device", doctor->devices);
   write_kinds(json, "transport", doctor->transports);
+  text_at(json, "gpudirect_missing", doctor->gpudirect_missing);
   write_routes(json, doctor->routes);
   write_advice(json, doctor->advice);
   json_object_close(json);

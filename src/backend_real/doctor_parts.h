@@ -14,6 +14,9 @@ void doctor_gpus_clear(struct doctor_gpus *gpus);
 void doctor_rdma_read(struct doctor_rdma *rdma, const struct doctor_sources *sources);
 void doctor_rdma_clear(struct doctor_rdma *rdma);
 
+/* Reasons why GPUDirect cannot be had. */
+extern const char doctor_no_export[], doctor_no_register[];
+
 /* From all the other facts. */
 void doctor_advise(struct doctor *doctor);
 

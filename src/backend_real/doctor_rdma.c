@@ -107,7 +107,7 @@ static void add_bare(struct doctor_rdma *rdma, const char *root)
     uint32_t vendor = doctor_pci_number(root, names[i], "vendor"),
              device = doctor_pci_number(root, names[i], "device"),
              class = doctor_pci_number(root, names[i], "class") >> 8;
-    const char *module = rdma_module(vendor, device, class);
+    const char *module = sysfs_is_pci(names[i]) ? rdma_module(vendor, device, class) : NULL;
     if (!module || sysfs_exists(root, "/sys/bus/pci/devices/%s/infiniband", names[i]))
       continue;
     g_autofree char *driver = doctor_pci_driver(root, names[i]);

@@ -104,7 +104,9 @@ static void print_machine(const struct doctor_host *host, FILE *out)
   pair(table, "memory", memory_text(host));
   pair(table, "transparent huge pages", g_strdup(or_dash(host->transparent)));
   pair(table, "locked memory",
-       g_strdup_printf("%s%s", memlock, host->ipc_lock ? "; CAP_IPC_LOCK: no limit" : ""));
+       g_strdup_printf("%s%s", memlock,
+                       host->ipc_lock && host->memlock.soft != DOCTOR_UNLIMITED ? "; CAP_IPC_LOCK lifts it"
+                                                                                : ""));
   pair(table, "open files", limit_text(&host->files, 1, ""));
   pair(table, "IOMMU", g_strdup(host->iommu ? host->iommu : "none"));
   fputs("machine\n", out);
@@ -355,6 +357,9 @@ static void print_auto(const struct doctor *d, FILE *out)
         *route->local ? g_strconcat("RDMA from ", route->local, NULL) : g_strdup("RDMA on loopback");
     pair(table, from, route_text(route));
   }
+  pair(table, "gpudirect",
+       d->gpudirect_missing ? g_strdup_printf("cannot be had: %s", d->gpudirect_missing)
+                            : g_strdup("can be had: [pipeline] path = gpudirect"));
   fputs("\nwhat auto takes here\n", out);
   table_print(table, out, FALSE);
 }
