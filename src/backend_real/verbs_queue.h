@@ -134,7 +134,7 @@ struct verbs_queue_ops {
 
 #define VERBS_FDS 4
 
-/* The table for a kind of NIC. */
+/* The table for a kind of NIC; NULL: there is none. */
 const struct verbs_queue_ops *verbs_queue_ops(enum nic_kind kind);
 
 extern const struct verbs_queue_ops verbs_rc;
