@@ -4,13 +4,13 @@
 #include "backend_real/srd_credit.h"
 
 struct request {
-  uint64_t id, offset;
-  uint32_t model, bytes;
+  uint64_t id, address;
+  uint32_t key, bytes;
   uint32_t sent; /* bytes of it */
 };
 
 struct visitor {
-  gboolean here;
+  gboolean here, held;
   uint64_t token; /* that it shows */
   struct srd_visitor end;
   struct credit_line line;
@@ -68,6 +68,11 @@ void srd_answers_expel(struct srd_answers *answers, uint32_t reader)
   answers->visitor[reader].here = FALSE;
 }
 
+void srd_answers_hold(struct srd_answers *answers, uint32_t reader, gboolean held)
+{
+  answers->visitor[reader].held = held;
+}
+
 static struct request *request_at(const struct srd_answers *answers, uint32_t reader, uint32_t number)
 {
   const struct visitor *v = &answers->visitor[reader];
@@ -80,7 +85,7 @@ static gboolean take_request(struct srd_answers *answers, uint32_t reader, const
   if (v->count == answers->requests)
     return FALSE;
   *request_at(answers, reader, v->count++) =
-      (struct request){.id = m->id, .offset = m->offset, .model = m->model, .bytes = m->bytes};
+      (struct request){.id = m->id, .address = m->address, .key = m->key, .bytes = m->bytes};
   return TRUE;
 }
 
@@ -104,14 +109,14 @@ gboolean srd_answers_next(struct srd_answers *answers, struct srd_piece *piece)
   for (uint32_t i = 0; i < answers->readers; i++) {
     uint32_t reader = (answers->turn + i) % answers->readers;
     const struct visitor *v = &answers->visitor[reader];
-    if (!v->here || v->count == 0 || credit_line_left(&v->line) == 0)
+    if (!v->here || v->held || v->count == 0 || credit_line_left(&v->line) == 0)
       continue;
     const struct request *request = request_at(answers, reader, 0);
     *piece = (struct srd_piece){
         .reader = reader,
-        .model = request->model,
+        .key = request->key,
         .bytes = MIN(v->end.segment, request->bytes - request->sent),
-        .offset = request->offset + request->sent,
+        .address = request->address + request->sent,
     };
     return TRUE;
   }

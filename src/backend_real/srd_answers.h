@@ -36,14 +36,16 @@ enum srd_taken {
   SRD_STRANGER,  /* no reader's token */
   SRD_EXCESS,    /* more requests than a reader may have, or more credit than its share: to be expelled */
 };
+/* Nothing can be sent to the reader for now (its queue is full), or again. */
+void srd_answers_hold(struct srd_answers *answers, uint32_t reader, gboolean held);
 /* A datagram came; only the first changed anything. *reader: of the first and the last. */
 enum srd_taken srd_answers_take(struct srd_answers *answers, const uint8_t *data, size_t size,
                                 uint32_t *reader);
 
-/* A segment that can be sent: bytes [offset, offset + bytes) of the model's image. */
+/* A segment that can be sent: what the reader asked for by that key and address. */
 struct srd_piece {
-  uint32_t reader, model, bytes;
-  uint64_t offset;
+  uint32_t reader, key, bytes;
+  uint64_t address;
 };
 /* The next one; FALSE: none now. Until it is sent or refused, the next one is the same, unless a datagram
  * came or a reader went. */

@@ -129,8 +129,8 @@ static size_t put_request(struct srd_reader *reader, uint32_t peer, uint8_t *wir
       .kind = SRD_REQUEST,
       .token = p->end.token,
       .id = reassembly_open(reader->reassembly, &asked),
-      .model = read->model,
-      .offset = read->offset,
+      .key = read->key,
+      .address = read->address,
       .bytes = read->bytes,
   };
   p->first = (p->first + 1) % p->room;

@@ -47,8 +47,8 @@ void srd_reader_meet(struct srd_reader *reader, uint32_t peer, const struct srd_
 gboolean srd_reader_leave(struct srd_reader *reader, uint32_t peer, uint64_t *tag);
 
 struct srd_read {
-  uint32_t model, bytes; /* at most READ_BYTES_MAX */
-  uint64_t offset, tag;
+  uint32_t key, bytes; /* at most READ_BYTES_MAX */
+  uint64_t address, tag;
   uint8_t *place;
 };
 

@@ -48,10 +48,10 @@ static gboolean parse_request(const uint8_t *data, struct srd_message *m)
 {
   m->bytes = get32(data + 4);
   m->id = get64(data + 16);
-  m->offset = get64(data + 24);
-  m->model = get32(data + 32);
+  m->address = get64(data + 24);
+  m->key = get32(data + 32);
   return get32(data + 36) == 0 && m->bytes > 0 && m->bytes <= READ_BYTES_MAX &&
-         m->offset <= UINT64_MAX - m->bytes;
+         m->address <= UINT64_MAX - m->bytes;
 }
 
 static gboolean parse_segment(const uint8_t *data, size_t size, struct srd_message *m)
@@ -102,8 +102,8 @@ size_t srd_message_put(const struct srd_message *m, uint8_t *wire)
   switch (m->kind) {
   case SRD_REQUEST:
     put32(wire + 4, m->bytes);
-    put64(wire + 24, m->offset);
-    put32(wire + 32, m->model);
+    put64(wire + 24, m->address);
+    put32(wire + 32, m->key);
     put32(wire + 36, 0);
     break;
   case SRD_CREDIT:

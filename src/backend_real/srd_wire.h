@@ -1,14 +1,15 @@
 /* What goes over SRD where the device cannot read remote memory: datagrams that arrive once each, in any
  * order. A reader asks, the memory server answers in segments. All fields are little-endian.
  *
- *   reader to shelf   request  "DMq1", u32 bytes, u64 token, u64 id, u64 offset, u32 model, u32 0
+ *   reader to shelf   request  "DMq1", u32 bytes, u64 token, u64 id, u64 address, u32 key, u32 0
  *                     credit   "DMc1", u32 limit, u64 token
  *   shelf to reader   segment  "DMs1", u32 taken, u64 token, u64 id, u32 at, u32 bytes, then the bytes
  *                     refusal  "DMn1", u32 taken, u64 token, u64 id
  *
  * token: the receiver made it and told it to the sender alone, over the control plane; it says who sends.
- * id: the reader's name of a read; at: where the segment's first byte is in the read. limit, taken: see
- * srd_credit.h. A refusal ends a read that is not, or no longer, served.
+ * key, address: of exposed memory, as with RDMA READ. id: the reader's name of a read; at: where the
+ * segment's first byte is in the read. limit, taken: see srd_credit.h. A refusal ends a read that is not, or
+ * no longer, served.
  *
  * Nothing is trusted: a datagram has one of these shapes to the byte, or is malformed. */
 #ifndef DM_SRD_WIRE_H
@@ -35,8 +36,8 @@ struct srd_message {
   enum srd_kind kind;
   uint64_t token;
   uint64_t id;            /* of all but credits */
-  uint64_t offset;        /* request */
-  uint32_t model;         /* request */
+  uint64_t address;       /* request */
+  uint32_t key;           /* request */
   uint32_t bytes;         /* request, segment; > 0 */
   uint32_t at;            /* segment */
   uint32_t limit;         /* credit */
