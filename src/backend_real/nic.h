@@ -23,6 +23,9 @@ struct nic_gid {
   const char *type; /* "IB", "RoCE v1", "RoCE v2"; static */
 };
 
+/* An IPv4 address where it holds one, else in the form of an IPv6 address. */
+void nic_gid_text(const struct nic_gid *gid, char text[46]);
+
 struct nic {
   char device[64]; /* "mlx5_0", "rxe0", "efa_0" */
   uint8_t port;    /* from 1 */
