@@ -12,7 +12,7 @@ enum { READS = 3, PLACE = 1000, MARGIN = 64, SEGMENT = 256, SHARE = 8, REQUESTS 
 
 /* Tokens begin with this, so that an input of the corpus can show them: ...00 to the reader, ...00 and ...01
  * to the shelf. */
-#define RANDOM 0x4142434445464000
+#define RANDOM ((uint64_t)0x4142434445464000)
 
 static void need(int good)
 {
@@ -116,7 +116,8 @@ static void run(struct reading *r, struct srd_answers *answers, const uint8_t *d
     at += 2;
     length = MIN(length, size - at);
     /* A copy of its own, so that a sanitizer sees what reads past it. */
-    uint8_t *datagram = g_memdup2(data + at, MAX(length, 1));
+    uint8_t *datagram = g_malloc(MAX(length, 1));
+    memcpy(datagram, data + at, length);
     reader_takes(r, datagram, length);
     shelf_takes(answers, datagram, length);
     g_free(datagram);
