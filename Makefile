@@ -32,8 +32,8 @@ JOBS ?= $(shell nproc)
 
 CFLAGS ?= -O2 -g
 WERROR ?= -Werror
-PACKAGES := glib-2.0 gsl sqlite3 yajl libzmq libibverbs
-real_packages := libzmq libibverbs
+PACKAGES := glib-2.0 gsl sqlite3 yajl libzmq libibverbs libefa hwloc
+real_packages := libzmq libibverbs libefa hwloc
 
 # -ffp-contract=off: a fused multiply-add would round differently from one compiler to the next, and decisions with it.
 compile_flags := -std=gnu17 -ffp-contract=off -fno-omit-frame-pointer $(CFLAGS) \

@@ -68,9 +68,16 @@ struct nic_choice {
   struct nic_gid gid;
 };
 
-/* The NICs to use, best first; at least one. The GID: the one given; else of an address of the family of
- * `local` (RoCE v2 before v1, one that holds `local` itself first); InfiniBand: index 0. DM_ERROR_INPUT: no
- * such device, not active, no such GID; or no NIC has that address (names those there are). */
+/* The NICs to use, best first; at least one, and all of one kind.
+ *
+ * By name: those named, nearest to `pci` first. Else those that `local` and its subnet are reached through:
+ * RoCE ports with a GID in that subnet; InfiniBand ports under it by IP over InfiniBand, or of the same named
+ * subnet prefix (the default prefix fe80::/64 tells nothing); if there is neither, all EFA devices. Of these,
+ * with `pci`, only the nearest. Loopback: the first active one, so that both ends take the same.
+ *
+ * The GID: the one given; else one that holds `local`, else of its subnet, else of its family (RoCE v2 before
+ * v1); InfiniBand and EFA: the first. DM_ERROR_INPUT: no such device, not active, no such GID; or no NIC has
+ * that address (names those there are). */
 GArray *nics_choose(GPtrArray *nics, const struct nic_wish *wish, GError **error); /* of struct nic_choice */
 
 /* Own address from which packets to `address` (HOST or HOST:PORT, IPv4 or [IPv6]) leave. FALSE: no route. */

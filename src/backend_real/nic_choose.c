@@ -132,7 +132,7 @@ static gboolean fits_others(const struct choosing *c, const struct nic *nic, GEr
 static gboolean add_named(struct choosing *c, const char *word, GError **error)
 {
   g_autofree char *name = NULL;
-  unsigned port;
+  unsigned port = 1;
   if (!parse_device(word, &name, &port, error))
     return FALSE;
   const struct nic *nic = find_nic(c->nics, name, port);
@@ -240,10 +240,12 @@ static void add_reaching(struct choosing *c, gboolean (*reaches)(const struct ch
 static gboolean none_found(const struct choosing *c, GError **error)
 {
   g_autofree char *all = nics_text(c->nics);
-  g_autofree char *gid =
-      c->wish->gid_given ? g_strdup_printf(" with a GID %u", c->wish->gid_index) : g_strdup("");
+  g_autofree char *index = c->wish->gid_given ? g_strdup_printf(" %u", c->wish->gid_index) : g_strdup("");
+  g_autofree char *gid = c->wish->gid_given ? g_strconcat(" with a GID", index, NULL) : g_strdup("");
+  if (c->nics->len == 0)
+    return input_error(error, NULL, 0, "this machine has no RDMA device");
   if (c->anywhere)
-    return input_error(error, NULL, 0, "no RDMA device%s is active: %s", gid, all);
+    return input_error(error, NULL, 0, "no active RDMA device has a GID%s: %s", index, all);
   return input_error(error, NULL, 0,
                      "no active RDMA device%s has the address %s: %s (--rdma-device chooses one)", gid,
                      c->wish->local, all);
