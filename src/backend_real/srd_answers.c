@@ -10,7 +10,7 @@ struct request {
 };
 
 struct visitor {
-  gboolean here, held;
+  gboolean here, met, held;
   uint64_t token; /* that it shows */
   struct srd_visitor end;
   struct credit_line line;
@@ -48,24 +48,30 @@ uint32_t srd_answers_receives(const struct srd_answers *answers)
   return answers->requests + CREDITS_UNDER_WAY;
 }
 
-gboolean srd_answers_admit(struct srd_answers *answers, uint64_t random, const struct srd_visitor *visitor,
-                           uint32_t *reader, uint64_t *token)
+gboolean srd_answers_admit(struct srd_answers *answers, uint64_t random, uint32_t *reader, uint64_t *token)
 {
   uint32_t i = 0;
   while (i < answers->readers && answers->visitor[i].here)
     i++;
   if (i == answers->readers)
     return FALSE;
-  answers->visitor[i] = (struct visitor){.here = TRUE, .token = SRD_TOKEN(random, i), .end = *visitor};
-  credit_line_init(&answers->visitor[i].line, visitor->share);
+  answers->visitor[i] = (struct visitor){.here = TRUE, .token = SRD_TOKEN(random, i)};
   *reader = i;
   *token = answers->visitor[i].token;
   return TRUE;
 }
 
+void srd_answers_meet(struct srd_answers *answers, uint32_t reader, const struct srd_visitor *visitor)
+{
+  struct visitor *v = &answers->visitor[reader];
+  v->met = TRUE;
+  v->end = *visitor;
+  credit_line_init(&v->line, visitor->share);
+}
+
 void srd_answers_expel(struct srd_answers *answers, uint32_t reader)
 {
-  answers->visitor[reader].here = FALSE;
+  answers->visitor[reader] = (struct visitor){0};
 }
 
 void srd_answers_hold(struct srd_answers *answers, uint32_t reader, gboolean held)
@@ -96,7 +102,7 @@ enum srd_taken srd_answers_take(struct srd_answers *answers, const uint8_t *data
   if (!srd_message_parse(data, size, &m) || (m.kind != SRD_REQUEST && m.kind != SRD_CREDIT))
     return SRD_MALFORMED;
   uint32_t i = SRD_TOKEN_PEER(m.token);
-  if (i >= answers->readers || !answers->visitor[i].here || answers->visitor[i].token != m.token)
+  if (i >= answers->readers || !answers->visitor[i].met || answers->visitor[i].token != m.token)
     return SRD_STRANGER;
   *reader = i;
   gboolean good = m.kind == SRD_REQUEST ? take_request(answers, i, &m)
@@ -109,7 +115,7 @@ gboolean srd_answers_next(struct srd_answers *answers, struct srd_piece *piece)
   for (uint32_t i = 0; i < answers->readers; i++) {
     uint32_t reader = (answers->turn + i) % answers->readers;
     const struct visitor *v = &answers->visitor[reader];
-    if (!v->here || v->held || v->count == 0 || credit_line_left(&v->line) == 0)
+    if (!v->met || v->held || v->count == 0 || credit_line_left(&v->line) == 0)
       continue;
     const struct request *request = request_at(answers, reader, 0);
     *piece = (struct srd_piece){

@@ -2,8 +2,8 @@
  * order.
  *
  * It knows no device: its owner moves the datagrams, and for every reader has srd_answers_receives() buffers
- * posted, each again before it hands over what came in it. Readers take turns, a segment each; the requests
- * of one are answered in order. Nothing is locked; nothing is allocated after the start. */
+ * posted, each again before it asks for the next piece to send. Readers take turns, a segment each; the
+ * requests of one are answered in order. Nothing is locked; nothing is allocated after the start. */
 #ifndef DM_SRD_ANSWERS_H
 #define DM_SRD_ANSWERS_H
 
@@ -17,16 +17,18 @@ void srd_answers_free(struct srd_answers *answers);
 /* Datagrams of one reader that may be under way. */
 uint32_t srd_answers_receives(const struct srd_answers *answers);
 
+/* A reader may come: its index, and the token that it has to show (made of `random`). FALSE: too many. */
+gboolean srd_answers_admit(struct srd_answers *answers, uint64_t random, uint32_t *reader, uint64_t *token);
+
+/* What its letter said. */
 struct srd_visitor {
-  uint64_t token;   /* of the reader's: to be shown to it */
-  uint32_t share;   /* of the reader's receive buffers, as its letter says; > 0, at most SRD_SHARE_MAX */
+  uint64_t token;   /* that it wants to be shown */
+  uint32_t share;   /* of its receive buffers; > 0, at most SRD_SHARE_MAX */
   uint32_t segment; /* bytes; both ends' */
 };
 #define SRD_SHARE_MAX (1U << 30)
-
-/* A reader may ask: its index, and the token that it has to show (made of `random`). FALSE: too many. */
-gboolean srd_answers_admit(struct srd_answers *answers, uint64_t random, const struct srd_visitor *visitor,
-                           uint32_t *reader, uint64_t *token);
+/* From now on it may ask. */
+void srd_answers_meet(struct srd_answers *answers, uint32_t reader, const struct srd_visitor *visitor);
 /* It is lost, or may no longer: all that it asked for is forgotten. */
 void srd_answers_expel(struct srd_answers *answers, uint32_t reader);
 

@@ -1,8 +1,8 @@
 /* The reader's half of reads by datagram: what to ask of which shelf, and what to do with what comes.
  *
- * It knows no device: its owner moves the datagrams, posts `receives` buffers, and posts each again before it
- * hands over what came in it. A peer is a shelf that is read from. Nothing is locked: its owner sees to that.
- * Steady use allocates nothing. */
+ * It knows no device: its owner moves the datagrams, posts `receives` buffers, and has posted each again
+ * before it asks for the next datagram to send. A peer is a shelf that is read from. Nothing is locked: its
+ * owner sees to that. Steady use allocates nothing. */
 #ifndef DM_SRD_READER_H
 #define DM_SRD_READER_H
 

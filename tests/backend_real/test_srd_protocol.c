@@ -135,7 +135,8 @@ static void join(struct net *net, uint32_t r, uint32_t s)
     return;
   line->share = srd_reader_share(net->reader[r]);
   struct srd_visitor visitor = {.token = reader_token, .share = line->share, .segment = segment};
-  cr_assert(srd_answers_admit(net->shelf[s], ~random, &visitor, &line->visitor, &shelf_token));
+  cr_assert(srd_answers_admit(net->shelf[s], ~random, &line->visitor, &shelf_token));
+  srd_answers_meet(net->shelf[s], line->visitor, &visitor);
   srd_reader_meet(net->reader[r], line->peer,
                   &(struct srd_shelf_end){.token = shelf_token, .requests = REQUESTS, .segment = segment});
   line->life = ++net->lives;
@@ -359,8 +360,10 @@ Test(srd_protocol, readers_take_turns)
   uint8_t wire[SRD_HEAD_BYTES];
   struct srd_piece piece;
   struct srd_visitor visitor = {.share = 1000, .segment = 256};
-  for (uint32_t i = 0; i < 2; i++)
-    cr_assert(srd_answers_admit(answers, 1234567, &visitor, &reader[i], &token[i]));
+  for (uint32_t i = 0; i < 2; i++) {
+    cr_assert(srd_answers_admit(answers, 1234567, &reader[i], &token[i]));
+    srd_answers_meet(answers, reader[i], &visitor);
+  }
   for (uint32_t i = 0; i < REQUESTS + 1; i++) {
     struct srd_message m = {
         .kind = SRD_REQUEST, .token = token[i == REQUESTS], .bytes = i == REQUESTS ? 2560 : 25600};

@@ -136,7 +136,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t reader;
     uint64_t token;
     struct srd_visitor visitor = {.share = SHARE, .segment = SEGMENT};
-    need(srd_answers_admit(answers, RANDOM, &visitor, &reader, &token) && token == RANDOM + i);
+    need(srd_answers_admit(answers, RANDOM, &reader, &token) && token == RANDOM + i);
+    srd_answers_meet(answers, reader, &visitor);
   }
   run(&r, answers, data, size);
   check_margins(&r);
