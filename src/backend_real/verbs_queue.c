@@ -3,5 +3,5 @@
 
 const struct verbs_queue_ops *verbs_queue_ops(enum nic_kind kind)
 {
-  return kind == NIC_RC ? &verbs_rc : NULL;
+  return kind == NIC_RC ? &verbs_rc : &verbs_srd;
 }

@@ -137,6 +137,6 @@ struct verbs_queue_ops {
 /* The table for a kind of NIC; NULL: there is none. */
 const struct verbs_queue_ops *verbs_queue_ops(enum nic_kind kind);
 
-extern const struct verbs_queue_ops verbs_rc;
+extern const struct verbs_queue_ops verbs_rc, verbs_srd;
 
 #endif

@@ -1,0 +1,220 @@
+/* The reader's half of reads by datagram; see srd_reader.h. */
+#include "backend_real/srd_reader.h"
+
+#include "backend_real/srd_credit.h"
+#include "backend_real/srd_reassembly.h"
+
+struct peer {
+  gboolean here, met;
+  uint64_t token; /* that it shows */
+  struct srd_shelf_end end;
+  struct credit_grant grant;
+  uint32_t asked;        /* reads under way */
+  struct srd_read *wait; /* a ring of those that wait; room is a power of two */
+  uint32_t first, count, room;
+};
+
+struct srd_reader {
+  struct reassembly *reassembly;
+  struct peer *peer;
+  uint32_t peers, reads, share;
+  uint32_t turn; /* the peer that is asked first */
+  struct srd_reader_counts counts;
+};
+
+struct srd_reader *srd_reader_new(const struct srd_reader_config *config)
+{
+  struct srd_reader *reader = g_new0(struct srd_reader, 1);
+  reader->peers = config->peers;
+  reader->reads = config->reads;
+  reader->share = config->receives / config->peers;
+  reader->reassembly = reassembly_new(config->peers * config->reads, SRD_SEGMENT_LEAST);
+  reader->peer = g_new0(struct peer, config->peers);
+  return reader;
+}
+
+void srd_reader_free(struct srd_reader *reader)
+{
+  if (!reader)
+    return;
+  for (uint32_t i = 0; i < reader->peers; i++)
+    g_free(reader->peer[i].wait);
+  reassembly_free(reader->reassembly);
+  g_free(reader->peer);
+  g_free(reader);
+}
+
+uint32_t srd_reader_share(const struct srd_reader *reader)
+{
+  return reader->share;
+}
+
+void srd_reader_counts(const struct srd_reader *reader, struct srd_reader_counts *counts)
+{
+  *counts = reader->counts;
+}
+
+gboolean srd_reader_join(struct srd_reader *reader, uint64_t random, uint32_t *peer, uint64_t *token)
+{
+  uint32_t i = 0;
+  while (i < reader->peers && reader->peer[i].here)
+    i++;
+  if (i == reader->peers)
+    return FALSE;
+  struct peer *p = &reader->peer[i];
+  *p = (struct peer){
+      .here = TRUE,
+      .token = SRD_TOKEN(random, i),
+      .wait = p->wait,
+      .room = p->room,
+  };
+  credit_grant_init(&p->grant, reader->share);
+  *peer = i;
+  *token = p->token;
+  return TRUE;
+}
+
+void srd_reader_meet(struct srd_reader *reader, uint32_t peer, const struct srd_shelf_end *shelf)
+{
+  struct peer *p = &reader->peer[peer];
+  p->met = TRUE;
+  p->end = *shelf;
+  p->end.requests = MIN(shelf->requests, reader->reads);
+}
+
+gboolean srd_reader_leave(struct srd_reader *reader, uint32_t peer, uint64_t *tag)
+{
+  struct peer *p = &reader->peer[peer];
+  if (p->asked > 0 && reassembly_drop(reader->reassembly, peer, tag)) {
+    p->asked--;
+    return TRUE;
+  }
+  if (p->count > 0) {
+    *tag = p->wait[p->first].tag;
+    p->first = (p->first + 1) % p->room;
+    p->count--;
+    return TRUE;
+  }
+  p->here = FALSE;
+  return FALSE;
+}
+
+void srd_reader_read(struct srd_reader *reader, uint32_t peer, const struct srd_read *read)
+{
+  struct peer *p = &reader->peer[peer];
+  if (p->count == p->room) {
+    struct srd_read *wait = g_new(struct srd_read, MAX(p->room * 2, 16));
+    for (uint32_t i = 0; i < p->count; i++)
+      wait[i] = p->wait[(p->first + i) % p->room];
+    g_free(p->wait);
+    p->wait = wait;
+    p->first = 0;
+    p->room = MAX(p->room * 2, 16);
+  }
+  p->wait[(p->first + p->count++) % p->room] = *read;
+}
+
+static size_t put_request(struct srd_reader *reader, uint32_t peer, uint8_t *wire)
+{
+  struct peer *p = &reader->peer[peer];
+  const struct srd_read *read = &p->wait[p->first];
+  struct reassembly_read asked = {
+      .peer = peer,
+      .segment = p->end.segment,
+      .bytes = read->bytes,
+      .place = read->place,
+      .tag = read->tag,
+  };
+  struct srd_message m = {
+      .kind = SRD_REQUEST,
+      .token = p->end.token,
+      .id = reassembly_open(reader->reassembly, &asked),
+      .key = read->key,
+      .address = read->address,
+      .bytes = read->bytes,
+  };
+  p->first = (p->first + 1) % p->room;
+  p->count--;
+  p->asked++;
+  return srd_message_put(&m, wire);
+}
+
+/* Credit first: without it, what was asked may wait. */
+static size_t peer_next(struct srd_reader *reader, uint32_t peer, uint8_t *wire)
+{
+  struct peer *p = &reader->peer[peer];
+  if (!p->here || !p->met)
+    return 0;
+  if (credit_grant_due(&p->grant)) {
+    struct srd_message m = {.kind = SRD_CREDIT, .token = p->end.token, .limit = credit_grant_send(&p->grant)};
+    return srd_message_put(&m, wire);
+  }
+  if (p->count > 0 && p->asked < p->end.requests)
+    return put_request(reader, peer, wire);
+  return 0;
+}
+
+size_t srd_reader_next(struct srd_reader *reader, uint8_t wire[SRD_HEAD_BYTES], uint32_t *peer)
+{
+  for (uint32_t i = 0; i < reader->peers; i++) {
+    uint32_t candidate = (reader->turn + i) % reader->peers;
+    size_t size = peer_next(reader, candidate, wire);
+    if (size > 0) {
+      *peer = candidate;
+      reader->turn = (candidate + 1) % reader->peers;
+      return size;
+    }
+  }
+  return 0;
+}
+
+static enum srd_outcome fault(struct srd_reader *reader)
+{
+  reader->counts.faults++;
+  return SRD_FAULT;
+}
+
+static enum srd_outcome take_segment(struct srd_reader *reader, uint32_t peer, const struct srd_message *m,
+                                     uint64_t *tag)
+{
+  enum segment_fate fate = reassembly_take(reader->reassembly, peer, m->id, m->at, m->payload, m->bytes, tag);
+  if (fate == SEGMENT_TWICE || fate == SEGMENT_WRONG)
+    return fault(reader);
+  if (fate == SEGMENT_UNKNOWN) {
+    reader->counts.stale++;
+    return SRD_NOTHING;
+  }
+  reader->counts.segments++;
+  reader->counts.bytes += m->bytes;
+  if (fate == SEGMENT_STORED)
+    return SRD_NOTHING;
+  reader->peer[peer].asked--;
+  return SRD_DONE;
+}
+
+static enum srd_outcome take_refusal(struct srd_reader *reader, uint32_t peer, const struct srd_message *m,
+                                     uint64_t *tag)
+{
+  if (!reassembly_refuse(reader->reassembly, peer, m->id, tag))
+    return fault(reader);
+  reader->peer[peer].asked--;
+  return SRD_FAILED;
+}
+
+enum srd_outcome srd_reader_take(struct srd_reader *reader, const uint8_t *data, size_t size, uint32_t *peer,
+                                 uint64_t *tag)
+{
+  struct srd_message m;
+  if (!srd_message_parse(data, size, &m) || (m.kind != SRD_SEGMENT && m.kind != SRD_REFUSAL)) {
+    reader->counts.malformed++;
+    return SRD_NOTHING;
+  }
+  *peer = SRD_TOKEN_PEER(m.token);
+  if (*peer >= reader->peers || !reader->peer[*peer].here || reader->peer[*peer].token != m.token) {
+    reader->counts.strangers++;
+    return SRD_NOTHING;
+  }
+  if (!credit_grant_arrived(&reader->peer[*peer].grant, m.taken))
+    return fault(reader);
+  return m.kind == SRD_SEGMENT ? take_segment(reader, *peer, &m, tag) : take_refusal(reader, *peer, &m, tag);
+}

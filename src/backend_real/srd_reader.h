@@ -1,0 +1,74 @@
+/* The reader's half of reads by datagram: what to ask of which shelf, and what to do with what comes.
+ *
+ * It knows no device: its owner moves the datagrams, posts `receives` buffers, and has posted each again
+ * before it asks for the next datagram to send. A peer is a shelf that is read from. Nothing is locked: its
+ * owner sees to that. Steady use allocates nothing. */
+#ifndef DM_SRD_READER_H
+#define DM_SRD_READER_H
+
+#include "backend_real/srd_wire.h"
+
+struct srd_reader;
+
+struct srd_reader_config {
+  uint32_t receives; /* buffers posted */
+  uint32_t peers;    /* most at once, at most `receives` and SRD_PEERS_MAX: each has receives / peers */
+  uint32_t reads;    /* most that are asked of a peer at once; peers x reads at most 65536 */
+};
+
+/* What was seen; none of the lower four wrote a byte. */
+struct srd_reader_counts {
+  uint64_t segments, bytes; /* good ones */
+  uint64_t malformed;       /* no datagram of this protocol, or not one for a reader */
+  uint64_t strangers;       /* no peer's token */
+  uint64_t stale;           /* of a read that is over: it was refused after they had been sent */
+  uint64_t faults;          /* against the protocol: the peer is to be dropped */
+};
+
+struct srd_reader *srd_reader_new(const struct srd_reader_config *config);
+void srd_reader_free(struct srd_reader *reader); /* reads under way are forgotten */
+/* Datagrams that a shelf may send before the first credit; its letter tells it. */
+uint32_t srd_reader_share(const struct srd_reader *reader);
+
+/* A shelf joins: its index among the peers, and the token that it has to show (made of `random`). FALSE:
+ * there are too many. */
+gboolean srd_reader_join(struct srd_reader *reader, uint64_t random, uint32_t *peer, uint64_t *token);
+
+/* What its letter said. */
+struct srd_shelf_end {
+  uint64_t token;    /* that it wants to be shown */
+  uint32_t requests; /* that it has buffers for; > 0 */
+  uint32_t segment;  /* bytes, SRD_SEGMENT_LEAST to READ_BYTES_MAX; both ends' */
+};
+/* From now on it is asked. */
+void srd_reader_meet(struct srd_reader *reader, uint32_t peer, const struct srd_shelf_end *shelf);
+/* It is lost or given up: each call ends one of its reads, which failed; FALSE: there is none left, and the
+ * peer is forgotten. What still comes from it is a stranger's. */
+gboolean srd_reader_leave(struct srd_reader *reader, uint32_t peer, uint64_t *tag);
+
+struct srd_read {
+  uint32_t key, bytes; /* at most READ_BYTES_MAX */
+  uint64_t address, tag;
+  uint8_t *place;
+};
+
+/* Reads of a peer end in any order. */
+void srd_reader_read(struct srd_reader *reader, uint32_t peer, const struct srd_read *read);
+
+/* The next datagram to send, to whom; size 0: there is none now. One that is returned must be sent, or the
+ * peer be given up. Peers take turns. */
+size_t srd_reader_next(struct srd_reader *reader, uint8_t wire[SRD_HEAD_BYTES], uint32_t *peer);
+
+enum srd_outcome {
+  SRD_NOTHING, /* taken in, or refused and counted */
+  SRD_DONE,    /* a read ended well: its tag */
+  SRD_FAILED,  /* a read ended, refused: its tag */
+  SRD_FAULT,   /* the peer broke the protocol */
+};
+
+/* A datagram came; *peer, *tag: of the last three. */
+enum srd_outcome srd_reader_take(struct srd_reader *reader, const uint8_t *data, size_t size, uint32_t *peer,
+                                 uint64_t *tag);
+void srd_reader_counts(const struct srd_reader *reader, struct srd_reader_counts *counts);
+
+#endif
