@@ -27,7 +27,7 @@ cd "$folder.partial"
 trap 'cd /; rm -rf "$folder.partial"' EXIT
 
 # image_package: the package that a meta package stands for, now.
-image_package() { apt-cache depends "$package" 2>/dev/null | sed -nE 's/^ *Depends: (linux-image-[0-9].*)/\1/p' | head -n 1; }
+image_package() { apt-cache depends "$package" 2>/dev/null | sed -nE 's/^ *Depends: (linux-image-[0-9].*)/\1/p' | head -n 1 || true; }
 
 # fetch NAME: by the lists that are here, which may be older than what the mirror holds; then by new ones.
 fetch() { (cd package && apt-get -qq -o APT::Sandbox::User=root download "$1") >fetch.log 2>&1; }

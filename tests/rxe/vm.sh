@@ -79,13 +79,14 @@ check_number --cpus "$cpus"
 
 # --- what is needed
 
-"$source/scripts/deps.sh" verbs >&2 || die "packages are missing: the verbs tests need them"
+# Both say themselves what is missing.
+"$source/scripts/deps.sh" verbs >&2 || exit 3
 mkdir -p "$cache"
 kernel=$cache/$package
 (
   flock 9 # two runs at once: one fetches
   "$here/kernel.sh" "$package" "$kernel" 9>&-
-) 9>"$cache/lock" || die "no kernel to run"
+) 9>"$cache/lock" || exit 3
 [ $prepare -eq 0 ] || exit 0
 
 # --- the guest's files
