@@ -247,6 +247,7 @@ help:
 	@echo 'make check-verbs     the tests that need RDMA devices, in a virtual machine with Soft-RoCE (needs apt); SANITIZE=1'
 	@echo 'make soak            kill, stop, cut of every role, 50 times each; ROUNDS=50, SEED=, SANITIZE=1'
 	@echo 'make bench           speeds, each beside its yardstick'
+	@echo 'make bench-verbs     the verbs transport beside ib_read_bw, in the same virtual machine; PAIRS=5, BYTES=65536'
 	@echo 'make fuzz            libFuzzer, FUZZ_SECONDS=600 each target; stops at the first finding'
 	@echo 'make lint            format, cppcheck, what src/core may not use, sizes'
 	@echo 'make readme          renew the outputs that README.md shows'
@@ -300,7 +301,13 @@ bench:
 	@scripts/deps.sh build
 	@scripts/deps.sh bench || echo 'the benchmarks go on without SimGrid, the optional yardstick'
 	@$(submake) all bench-programs
-	@scripts/bench.sh $(program) $(bench_programs)
+	@scripts/bench.sh $(program) $(filter-out %/real_verbs,$(bench_programs))
+
+.PHONY: bench-verbs
+bench-verbs:
+	@scripts/deps.sh build
+	@$(submake) $(BUILD)/bench/real_verbs
+	@tests/rxe/bench.sh $(BUILD)/bench/real_verbs
 
 fuzz:
 	@scripts/deps.sh build fuzz
