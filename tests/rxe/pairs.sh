@@ -26,7 +26,7 @@ printf '%d messages of %d bytes, %s to %s; MiB/s\n%4s %12s %12s %8s\n' "$message
   pair ib_read_bw transport ratio
 for ((pair = 0; pair < pairs; pair++)); do
   theirs=$(read_bw)
-  ours=$("$program" --shelf-device "$DEVICE_A" --reader-device "$DEVICE_B" --address "$ADDRESS_A" --bytes "$bytes" --reads "$messages")
+  ours=$("$program" --shelf-device "$DEVICE_A" --reader-device "$DEVICE_B" --address "$ADDRESS_A:0" --bytes "$bytes" --reads "$messages")
   [[ $theirs =~ ^[0-9.]+$ && $ours =~ ^[0-9.]+$ ]] || { echo "no figures: '$theirs', '$ours'" >&2; cat ./*.log >&2; exit 1; }
   ratio=$(awk -v a="$ours" -v b="$theirs" 'BEGIN { printf "%.3f", a / b }')
   printf '%4d %12.2f %12.2f %8s\n' $pair "$theirs" "$ours" "$ratio"
