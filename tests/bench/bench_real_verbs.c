@@ -203,7 +203,7 @@ int main(int argc, char **argv)
     fprintf(stderr, "%s\n", error ? error->message : "an option is missing or out of bounds");
     return 2;
   }
-  struct bench bench = {.letters = g_async_queue_new(), .ops = transport_by_name("verbs", &error)};
+  struct bench bench = {.letters = g_async_queue_new_full(g_free), .ops = transport_by_name("verbs", &error)};
   if (!bench.ops)
     die("verbs", error);
   uint64_t slots = MIN((uint64_t)options.reads, ARENA_MAX / options.bytes);
