@@ -28,7 +28,7 @@ static const struct ticket_secret secret = {.key = "the benchmark's own"};
 /* --- the control plane's place is taken by a thread that carries letters, in order */
 
 struct letter {
-  gboolean to_shelf, last;
+  gboolean to_shelf;
   size_t size;
   uint8_t bytes[LETTER_BYTES_MAX];
 };
@@ -38,9 +38,11 @@ struct bench {
   struct shelf *shelf;
   struct reader *reader;
   struct memory from, to;
-  GAsyncQueue *letters; /* of struct letter */
-  GMutex lock;
+  GThread *postman;
+  GMutex lock; /* of what follows */
   GCond changed;
+  GQueue letters; /* of struct letter */
+  gboolean over;
   uint64_t ended, failed;
 };
 
@@ -48,10 +50,12 @@ static void send_letter(struct bench *bench, gboolean to_shelf, const void *byte
 {
   struct letter *letter = g_new(struct letter, 1);
   letter->to_shelf = to_shelf;
-  letter->last = FALSE;
   letter->size = size;
   memcpy(letter->bytes, bytes, size);
-  g_async_queue_push(bench->letters, letter);
+  g_mutex_lock(&bench->lock);
+  g_queue_push_tail(&bench->letters, letter);
+  g_cond_broadcast(&bench->changed);
+  g_mutex_unlock(&bench->lock);
 }
 
 static void post_to_reader(void *context, actor_id reader, const void *letter, size_t size)
@@ -66,18 +70,26 @@ static void post_to_shelf(void *context, uint32_t server, const void *letter, si
   send_letter(context, TRUE, letter, size);
 }
 
+static struct letter *next_letter(struct bench *bench)
+{
+  g_mutex_lock(&bench->lock);
+  while (!bench->over && g_queue_is_empty(&bench->letters))
+    g_cond_wait(&bench->changed, &bench->lock);
+  struct letter *letter = bench->over ? NULL : g_queue_pop_head(&bench->letters);
+  g_mutex_unlock(&bench->lock);
+  return letter;
+}
+
 static gpointer carry_letters(gpointer data)
 {
   struct bench *bench = data;
-  for (;;) {
-    g_autofree struct letter *letter = g_async_queue_pop(bench->letters);
-    if (letter->last)
-      return NULL;
+  for (struct letter *letter; (letter = next_letter(bench)); g_free(letter)) {
     if (letter->to_shelf)
       bench->ops->shelf_letter(bench->shelf, READER, letter->bytes, letter->size);
     else
       bench->ops->reader_letter(bench->reader, SHELF, letter->bytes, letter->size);
   }
+  return NULL;
 }
 
 /* --- both ends */
@@ -108,7 +120,7 @@ static void read_ended(void *context, uint64_t tag, gboolean good)
   g_mutex_lock(&bench->lock);
   bench->ended++;
   bench->failed += !good;
-  g_cond_signal(&bench->changed);
+  g_cond_broadcast(&bench->changed);
   g_mutex_unlock(&bench->lock);
 }
 
@@ -146,6 +158,19 @@ static void open_reader(struct bench *bench)
   bench->reader = bench->ops->reader_new(&config, &error);
   if (!bench->reader)
     die("the reader", error);
+}
+
+/* Letters that are written from here on are not carried any more. */
+static void close_ends(struct bench *bench)
+{
+  g_mutex_lock(&bench->lock);
+  bench->over = TRUE;
+  g_cond_broadcast(&bench->changed);
+  g_mutex_unlock(&bench->lock);
+  g_thread_join(bench->postman);
+  bench->ops->reader_free(bench->reader);
+  bench->ops->shelf_free(bench->shelf);
+  g_queue_clear_full(&bench->letters, g_free);
 }
 
 /* --- the run */
@@ -203,7 +228,7 @@ int main(int argc, char **argv)
     fprintf(stderr, "%s\n", error ? error->message : "an option is missing or out of bounds");
     return 2;
   }
-  struct bench bench = {.letters = g_async_queue_new_full(g_free), .ops = transport_by_name("verbs", &error)};
+  struct bench bench = {.letters = G_QUEUE_INIT, .ops = transport_by_name("verbs", &error)};
   if (!bench.ops)
     die("verbs", error);
   uint64_t slots = MIN((uint64_t)options.reads, ARENA_MAX / options.bytes);
@@ -211,15 +236,9 @@ int main(int argc, char **argv)
   bench.to = arena_memory(slots * options.bytes);
   open_shelf(&bench);
   open_reader(&bench);
-  GThread *postman = g_thread_new("letters", carry_letters, &bench);
+  bench.postman = g_thread_new("letters", carry_letters, &bench);
   bench.ops->reader_peer(bench.reader, SHELF, bench.ops->shelf_address(bench.shelf), &secret);
   run(&bench);
-  struct letter *last = g_new0(struct letter, 1);
-  last->last = TRUE;
-  g_async_queue_push(bench.letters, last);
-  g_thread_join(postman);
-  bench.ops->reader_free(bench.reader);
-  bench.ops->shelf_free(bench.shelf);
-  g_async_queue_unref(bench.letters);
+  close_ends(&bench);
   return 0;
 }
