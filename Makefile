@@ -10,6 +10,7 @@
 #   src/{core,harness,backend_sim}/*.c   -> libcore.a, libharness.a, libsim.a; main.c -> distmind-sim
 #   src/backend_real/*.c, *.cu           -> libreal.a; main.c -> distmind-real (*.cu where there is nvcc)
 #   tests/MODULE/*.c                     -> tests/MODULE, one Criterion program a folder (real: of whole clusters)
+#   tests/rxe/*.c                        -> tests/rxe, run where there are RDMA devices (make check-verbs)
 #   tests/device/*.c                     -> device_check
 #   tests/bench/bench_NAME.c             -> bench/NAME (real_NAME: with libreal)
 #   tests/fuzz/fuzz_NAME.c               -> fuzz/NAME (with tests/fuzz/driver.c, or libFuzzer)
@@ -187,6 +188,12 @@ $(BUILD)/tests/$(1): $(call objects,$(wildcard tests/$(1)/*.c)) $(archives) $(BU
 endef
 $(foreach m,$(test_modules),$(eval $(call test_program,$(m))))
 
+# Of whole clusters over verbs, with the helpers of tests/real.
+rxe_tests := $(BUILD)/tests/rxe
+$(rxe_tests): $(call objects,$(wildcard tests/rxe/*.c) $(addprefix tests/real/,cluster.c cut.c outcome_check.c roles.c)) $(archives) $(BUILD)/link.stamp
+	$(call say,LINK)
+	$(call link,-lcriterion)
+
 # The real backend's tests without Criterion, which ThreadSanitizer leaves no room for.
 threads := $(BUILD_ROOT)/tsan/tests/threads
 $(threads): $(call objects,$(wildcard tests/backend_real/*.c tests/tsan/*.c)) $(archives) $(BUILD)/link.stamp
@@ -238,8 +245,10 @@ help:
 	@echo 'make check           all tests, with every parser fuzzed for 5 s; ends with "N passed, N failed, N skipped"'
 	@echo '                     TESTS="core e2e threads fuzz" chooses, FUZZ_CHECK_SECONDS=5, TRACES=FOLDER of real traces'
 	@echo 'make check SANITIZE=1  the same under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make check-verbs     the tests that need RDMA devices, in a virtual machine with Soft-RoCE (needs apt); SANITIZE=1'
 	@echo 'make soak            kill, stop, cut of every role, 50 times each; ROUNDS=50, SEED=, SANITIZE=1'
 	@echo 'make bench           speeds, each beside its yardstick'
+	@echo 'make bench-verbs     the verbs transport beside ib_read_bw, in the same virtual machine; PAIRS=5, BYTES=65536'
 	@echo 'make fuzz            libFuzzer, FUZZ_SECONDS=600 each target; stops at the first finding'
 	@echo 'make lint            format, cppcheck, what src/core may not use, sizes'
 	@echo 'make readme          renew the outputs that README.md shows'
@@ -260,6 +269,13 @@ check:
 	@$(if $(threads_chosen),$(submake) SANITIZE=thread $(threads) $(BUILD_ROOT)/tsan/tests/canary)
 	@$(if $(filter 1,$(SANITIZE)),$(submake) $(BUILD)/tests/canary)
 	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh $(tests_chosen:%=$(BUILD)/tests/%) $(threads_chosen) $(fuzz_chosen)
+
+# What runs over verbs, in a virtual machine that has RDMA devices.
+.PHONY: check-verbs
+check-verbs:
+	@scripts/deps.sh build check
+	@$(submake) $(real_program) $(BUILD)/tests/backend_real $(rxe_tests) $(if $(filter 1,$(SANITIZE)),$(BUILD)/tests/canary)
+	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/rxe/check.sh
 
 # Failures of every role at random times: `make check` has a few rounds of each, this has many.
 soak:
@@ -286,7 +302,13 @@ bench:
 	@scripts/deps.sh build
 	@scripts/deps.sh bench || echo 'the benchmarks go on without SimGrid, the optional yardstick'
 	@$(submake) all bench-programs
-	@scripts/bench.sh $(program) $(bench_programs)
+	@scripts/bench.sh $(program) $(filter-out %/real_verbs,$(bench_programs))
+
+.PHONY: bench-verbs
+bench-verbs:
+	@scripts/deps.sh build
+	@$(submake) $(BUILD)/bench/real_verbs
+	@tests/rxe/bench.sh $(BUILD)/bench/real_verbs
 
 fuzz:
 	@scripts/deps.sh build fuzz

@@ -1,13 +1,16 @@
 #!/bin/bash
 # Installs what a target needs and the machine lacks: `scripts/deps.sh GROUP...`, by default "build check".
-# Groups: build (programs and the demo), check (tests), lint, fuzz, bench (a yardstick; optional).
+# Groups: build (programs and the demo), check (tests), lint, fuzz, bench (a yardstick; optional), verbs (a virtual
+# machine with RDMA devices: tests/rxe).
 #
 # What is missing is found by a probe (a command, a pkg-config module, a header), not by the package's name, so that no
 # network is touched when all is there, and another distribution or a package built by hand will do as well.
 # As root on Debian it installs by apt-get; else it prints the line to run and exits 1.
 set -euo pipefail
 
-has_command() { command -v "$1" >/dev/null; }
+has_command() { PATH=$PATH:/usr/sbin:/sbin command -v "$1" >/dev/null; }
+has_file() { compgen -G "$1" >/dev/null; }
+has_static() { [ -x "$1" ] && ! ldd "$1" >/dev/null 2>&1; }
 has_module() { pkg-config --exists "$1" 2>/dev/null; }
 has_header() { echo "#include <$1>" | gcc -E -o /dev/null - 2>/dev/null; }
 has_libfuzzer() {
@@ -39,6 +42,16 @@ fuzz  clang           has_command clang
 fuzz  libclang-rt-dev has_libfuzzer -
 bench g++             has_command g++
 bench libsimgrid-dev  has_module simgrid
+verbs qemu-system-x86 has_command qemu-system-x86_64
+verbs busybox-static  has_static /bin/busybox
+verbs cpio            has_command cpio
+verbs kmod            has_command depmod
+verbs xz-utils        has_command xz
+verbs zstd            has_command zstd
+verbs iproute2        has_command rdma
+verbs ibverbs-providers has_file /usr/lib/*/libibverbs/librxe-*.so
+verbs ibverbs-utils   has_command ibv_rc_pingpong
+verbs perftest        has_command ib_read_bw
 LIST
 }
 

@@ -1,13 +1,14 @@
 #!/bin/bash
 # Runs test programs and counts: `tests/run.sh PROGRAM...`, each build/tests/MODULE (Criterion), build/asan/fuzz/NAME, or
-# build/tsan/tests/threads (the suites of backend_real that have threads, under ThreadSanitizer).
-# `make check` builds them and calls this.
+# build/tsan/tests/threads (the suites of backend_real that have threads, under ThreadSanitizer). `PROGRAM=SUITE` is one
+# suite of a Criterion program, or those that a pattern names, one test at a time. `make check` builds them and calls
+# this; `make check-verbs` calls it in a virtual machine.
 #
 # One line a program; failures are shown in full, tests that were skipped with their reason. A program fails also when it
 # crashes, runs out of time, runs no test, or when a sanitizer wrote a report. Of a fuzz target, the replay of its corpus
 # is one test and the mutations are another. The last line is `N passed, N failed, N skipped`; exit status 1 if any failed.
 #
-# BUILD=build: the folder of distmind-sim; logs go to BUILD/check. SANITIZE=1: these are sanitized programs.
+# BUILD=build: the folder of distmind-sim; logs go to BUILD/check, or LOGS. SANITIZE=1: these are sanitized programs.
 # FUZZ_CHECK_SECONDS=5: mutations a target. FUZZ_SEED: of the mutations, else drawn anew and printed.
 # PROGRAM_LIMIT_S: for one program; 300, sanitized 900. TRACES: folder of real traces, default ../shared/traces.
 set -uo pipefail
@@ -15,7 +16,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 BUILD=${BUILD:-build}
 SANITIZE=${SANITIZE:-0}
-logs=$PWD/$BUILD/check
+logs=${LOGS:-$PWD/$BUILD/check}
 program_limit_s=${PROGRAM_LIMIT_S:-$((SANITIZE == 1 ? 900 : 300))}
 fuzz_seconds=${FUZZ_CHECK_SECONDS:-5}
 fuzz_seed=${FUZZ_SEED:-$RANDOM}
@@ -56,32 +57,33 @@ seconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { print to - fr
 # What has threads, without the tests that kill processes: ThreadSanitizer does not follow a fork of one with threads.
 thread_suites=(loop device transport transport_tcp pace control control_keys metrics_http)
 
-# run_program PROGRAM ARGUMENT...: one that ends with Criterion's synthesis, or the like of it.
+# run_program NAME PROGRAM ARGUMENT...: one that ends with Criterion's synthesis, or the like of it.
 run_program() {
-  local program=$1 name status start=$EPOCHREALTIME
-  shift
-  name=$(basename "$program")
+  local name=$1 program=$2 status start=$EPOCHREALTIME
+  shift 2
   local log=$logs/$name.log
   sanitizers "$name"
   timeout --kill-after=10 "$program_limit_s" "$program" "$@" >"$log" 2>&1 </dev/null
   status=$?
 
-  local synthesis tested=0 passing=0 failing=0 skips
+  local synthesis tested=0 passing=0 failing=0 skipping
   synthesis=$(grep -E '^\[====\] Synthesis: ' "$log")
   if [[ $synthesis =~ Tested:\ ([0-9]+)\ \|\ Passing:\ ([0-9]+)\ \|\ Failing:\ ([0-9]+) ]]; then
     tested=${BASH_REMATCH[1]} passing=${BASH_REMATCH[2]} failing=${BASH_REMATCH[3]}
   fi
-  skips=$(grep -c '^\[SKIP\] ' "$log")
+  skipping=$(sed -n 's/^\[SKIP\] //p' "$log" | grep -vE "${left_out:-^$}")
   local why=
   if [ $status -eq 124 ] || [ $status -eq 137 ]; then
     why="ran out of its $program_limit_s s"
   elif [ -z "$synthesis" ]; then
     why="died with status $status"
-  elif [ $((tested + skips)) -eq 0 ]; then
+  elif [ "$tested" -eq 0 ] && [ -z "$skipping" ]; then
     why="ran no test"
   elif [ $status -ne 0 ] && [ "$failing" -eq 0 ]; then
     why="exited with status $status"
   fi
+  local skips
+  skips=$(grep -c . <<<"$skipping")
   [ -z "$why" ] || failing=$((failing + 1))
   describe "$name" "$passing" "$failing" "$skips" "$(seconds_since "$start")"
   passed=$((passed + passing)) failed=$((failed + failing)) skipped=$((skipped + skips))
@@ -89,8 +91,16 @@ run_program() {
   if [ "$failing" -gt 0 ]; then
     grep -vE '^\[(RUN |PASS|SKIP|====)\]|^\[----\] (Criterion v.*|  )$' "$log" | head -n 200 | sed 's/^/  /'
   fi
-  sed -n 's/^\[SKIP\] /  skipped /p' "$log"
+  sed -n 's/./  skipped &/p' <<<"$skipping"
   count_reports "$name" "$failing"
+}
+
+criterion=(--verbose --color=never --encoding=UTF-8)
+run_criterion() { run_program "$(basename "$1")" "$1" --jobs "$2" "${criterion[@]}"; }
+# Criterion calls the tests of other suites disabled, and lists them as skipped.
+run_suite() {
+  left_out=': Test is disabled$' \
+    run_program "$(basename "$1").${2//[^a-z0-9_]/}" "$1" --jobs 1 --filter "$2/*" "${criterion[@]}"
 }
 
 start_fuzz() {
@@ -152,10 +162,11 @@ for program in "$@"; do
   */fuzz/*) fuzz+=("$program") ;;
   */tsan/*)
     run_canary "$(dirname "$program")/canary" race
-    run_program "$program" "${thread_suites[@]}"
+    run_program "$(basename "$program")" "$program" "${thread_suites[@]}"
     ;;
-  */real) run_program "$program" --jobs "$((3 * $(nproc)))" --verbose --color=never --encoding=UTF-8 ;; # they wait, most of the time
-  *) run_program "$program" --jobs "$(nproc)" --verbose --color=never --encoding=UTF-8 ;;
+  *=*) run_suite "${program%%=*}" "${program#*=}" ;;
+  */real) run_criterion "$program" $((3 * $(nproc))) ;; # they wait, most of the time
+  *) run_criterion "$program" "$(nproc)" ;;
   esac
 done
 

@@ -1,0 +1,14 @@
+#!/bin/bash
+# The verbs transport beside ib_read_bw, in one virtual machine: `tests/rxe/bench.sh PROGRAM`; `make bench-verbs` builds
+# bench/real_verbs and calls this. Devices, and often the processor, are emulated: the ratio tells what the transport's own
+# code costs there, and nothing about speed on an RDMA network.
+#
+# PAIRS=5 (runs of each, in turn), BYTES=65536 (a message), MESSAGES=1000.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+program=$PWD/$1
+for number in "${PAIRS:=5}" "${BYTES:=65536}" "${MESSAGES:=1000}"; do
+  [[ $number =~ ^[1-9][0-9]*$ ]] || { echo "PAIRS, BYTES and MESSAGES are whole numbers from 1, not '$number'" >&2; exit 2; }
+done
+exec tests/rxe/vm.sh --timeout 600 --file "$program" --file tests/rxe/pairs.sh -- \
+  "tests/rxe/pairs.sh $(printf '%q' "$program") $PAIRS $BYTES $MESSAGES"
