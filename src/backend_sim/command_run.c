@@ -14,7 +14,8 @@ static gboolean can_fall_silent(const struct experiment *e)
 
 const struct backend sim_backend = {
     .name = "sim",
-    .capabilities = WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY,
+    .capabilities =
+        WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY | WORLD_GPUDIRECT,
     .needs_heartbeats = can_fall_silent,
     .run = run_system,
 };

@@ -206,7 +206,7 @@ static gboolean show(const struct model_arguments *a, const char *name, GError *
   for (int source = SOURCE_HOST; source <= SOURCE_REMOTE; source++) {
     const char *text = source == SOURCE_HOST ? "host" : "remote";
     struct load_path path = cost_load_path(&gpu, &memory, (uint32_t)a->memory_servers, SHARDING_HYBRID, FALSE,
-                                           (enum load_source)source);
+                                           FALSE, (enum load_source)source);
     if (!a->source || strcmp(a->source, text) == 0)
       predict(&p[count++], profile, &policy, &path, text);
   }
