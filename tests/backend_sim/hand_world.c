@@ -110,7 +110,8 @@ static const struct world_ops hand_ops = {.now = now,
                                           .cancel = cancel,
                                           .fill = fill,
                                           .serve = serve,
-                                          .record = record};
+                                          .record = record,
+                                          .capabilities = WORLD_GPUDIRECT};
 
 struct hand_world *hand_world_new(const char *name, const struct setup *setup, actor_id self, guint32 seed)
 {
