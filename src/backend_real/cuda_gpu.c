@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "backend_real/cuda_dmabuf.h"
 #include "backend_real/device_kinds.h"
 
 _Static_assert(CUDA_PIECES == DEVICE_PIECES && sizeof(struct cuda_piece) == sizeof(struct device_range) &&
@@ -100,7 +101,9 @@ gboolean cuda_gpu_compute(struct cuda_gpu *gpu, const struct device_compute *com
   struct cuda_operation *operation = next_operation(lane);
   if (!operation || atomic_load(&gpu->broken) ||
       !cuda_gpu_check(gpu, cudaSetDevice(gpu->ordinal), "cudaSetDevice") ||
-      !wait_for(gpu, lane, compute->after))
+      !wait_for(gpu, lane, compute->after) ||
+      (compute->landed && gpu->must_flush &&
+       !cuda_gpu_check(gpu, (cudaError_t)cuda_dmabuf_flush(), "cudaDeviceFlushGPUDirectRDMAWrites")))
     return FALSE;
   uint64_t number = atomic_load_explicit(&lane->issued, memory_order_relaxed);
   struct cuda_work work = {

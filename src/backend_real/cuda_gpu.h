@@ -38,8 +38,12 @@ struct cuda_gpu {
   char *name;
   uint64_t total; /* bytes of memory there are */
   uint8_t *memory;
-  cudaStream_t mover; /* of pageable copies */
-  unsigned blocks;    /* that fill it */
+  uint64_t taken;      /* bytes of it, whole CUDA_DMABUF_ALIGN */
+  int dmabuf;          /* of it; -1: none */
+  char pci[16];        /* "0000:17:00.0", once there is a dma-buf */
+  gboolean must_flush; /* else kernels see at once what NICs wrote */
+  cudaStream_t mover;  /* of pageable copies */
+  unsigned blocks;     /* that fill it */
   struct cuda_lane lane[CUDA_LANES];
   _Atomic gboolean
       broken; /* a CUDA call failed: nothing new is issued, what is under way is not awaited long */
@@ -48,6 +52,8 @@ struct cuda_gpu {
 /* Opens the GPU of that ordinal, gpu_bytes taken and every kernel loaded. DM_ERROR_INPUT: not that much is
  * free; DM_ERROR_FAILED: CUDA's reason. On failure cuda_gpu_close is still to be called. */
 gboolean cuda_gpu_open(struct cuda_gpu *gpu, int ordinal, uint64_t gpu_bytes, GError **error);
+/* Makes the dma-buf of its memory, if there is none yet. FALSE + DM_ERROR_FAILED: why it cannot be. */
+gboolean cuda_gpu_export(struct cuda_gpu *gpu, GError **error);
 /* Frees what was opened; nothing is under way. */
 void cuda_gpu_close(struct cuda_gpu *gpu);
 

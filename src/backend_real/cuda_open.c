@@ -1,6 +1,8 @@
 /* Opening and closing a GPU; see cuda_gpu.h. */
 #include <string.h>
+#include <unistd.h>
 
+#include "backend_real/cuda_dmabuf.h"
 #include "backend_real/cuda_gpu.h"
 #include "core/error.h"
 
@@ -22,10 +24,25 @@ static gboolean take_memory(struct cuda_gpu *gpu, uint64_t bytes, GError **error
   if (failed(gpu, cudaMemGetInfo(&left, &total), "ask for its memory", error))
     return FALSE;
   gpu->total = total;
-  if (bytes >= left || left - bytes < SLACK_BYTES)
+  gpu->taken = (bytes / CUDA_DMABUF_ALIGN + 1) * CUDA_DMABUF_ALIGN;
+  if (gpu->taken - bytes < SLACK_BYTES)
+    gpu->taken += CUDA_DMABUF_ALIGN;
+  if (bytes >= left || gpu->taken > left)
     return input_error(error, NULL, 0, "GPU %d (%s): %.2f GB are wanted, of %.2f GB %.2f GB are free",
                        gpu->ordinal, gpu->name, (double)bytes / 1e9, (double)total / 1e9, (double)left / 1e9);
-  return !failed(gpu, cudaMalloc((void **)&gpu->memory, bytes + SLACK_BYTES), "take its memory", error);
+  return !failed(gpu, cudaMalloc((void **)&gpu->memory, gpu->taken), "take its memory", error);
+}
+
+gboolean cuda_gpu_export(struct cuda_gpu *gpu, GError **error)
+{
+  if (gpu->dmabuf >= 0)
+    return TRUE;
+  if (failed(gpu, cudaSetDevice(gpu->ordinal), "use it", error) ||
+      failed(gpu, cudaDeviceGetPCIBusId(gpu->pci, sizeof gpu->pci, gpu->ordinal), "ask where it is", error))
+    return FALSE;
+  gpu->must_flush = cuda_dmabuf_must_flush(gpu->ordinal);
+  gpu->dmabuf = cuda_dmabuf_export(gpu->ordinal, gpu->memory, gpu->taken, error);
+  return gpu->dmabuf >= 0;
 }
 
 static gboolean open_copies(struct cuda_gpu *gpu, struct cuda_lane *lane, GError **error)
@@ -89,6 +106,7 @@ gboolean cuda_gpu_open(struct cuda_gpu *gpu, int ordinal, uint64_t gpu_bytes, GE
 {
   struct cudaDeviceProp properties;
   gpu->ordinal = ordinal;
+  gpu->dmabuf = -1;
   if (failed(gpu, cudaSetDevice(ordinal), "use it", error) ||
       failed(gpu, cudaGetDeviceProperties(&properties, ordinal), "ask what it is", error))
     return FALSE;
@@ -128,6 +146,8 @@ void cuda_gpu_close(struct cuda_gpu *gpu)
     close_lane(&gpu->lane[i]);
   if (gpu->mover)
     cudaStreamDestroy(gpu->mover);
+  if (gpu->dmabuf > 0) /* 0: never opened so far */
+    close(gpu->dmabuf);
   cudaFree(gpu->memory);
   g_free(gpu->name);
 }

@@ -12,6 +12,7 @@
 #include "core/arena.h"
 
 struct device;
+struct memory; /* transport.h */
 
 /* Places are cut into at most so many pieces by what calls; a device takes any number up to it in one call.
  */
@@ -71,7 +72,8 @@ struct device_compute {
   /* NULL, or: ends early (DEVICE_STOPPED, within about 100 us) once set, atomically: training. Lives until
    * the end is told. */
   const volatile gboolean *stop;
-  gboolean more; /* the next compute of this stream goes on with it */
+  gboolean more;   /* the next compute of this stream goes on with it */
+  gboolean landed; /* the bytes may have come from the network, by gpu_memory */
 };
 
 struct device_ops {
@@ -83,6 +85,9 @@ struct device_ops {
   /* "NVIDIA H200", "host: 2 processors": for the output of a run. */
   const char *(*describe)(const struct device *device, uint32_t gpu);
   uint64_t (*memory)(const struct device *device, uint32_t gpu); /* bytes there are */
+  /* The memory of a GPU for transports to write into: host: where it is; cuda: a dma-buf. What it names lives
+   * as long as the device; whoever writes into it ends before. FALSE + DM_ERROR_FAILED: why it cannot be. */
+  gboolean (*gpu_memory)(struct device *device, uint32_t gpu, struct memory *memory, GError **error);
   /* Blocking; at the start only. From any memory. */
   gboolean (*fill)(struct device *device, uint32_t gpu, uint64_t device_offset, const void *from,
                    uint64_t bytes, GError **error);

@@ -2,6 +2,7 @@
  * cuda_watch.c, the kernel cuda_kernel.cu. */
 #include "backend_real/cuda_watch.h"
 #include "backend_real/device_kinds.h"
+#include "backend_real/transport.h"
 #include "core/error.h"
 
 struct device {
@@ -99,6 +100,16 @@ static struct device *cuda_open(const struct device_config *config, GError **err
   return device;
 }
 
+/* The dma-buf is made when it is asked for first. */
+static gboolean cuda_gpu_memory(struct device *device, uint32_t gpu, struct memory *memory, GError **error)
+{
+  struct cuda_gpu *of = &device->gpu[gpu];
+  if (!cuda_gpu_export(of, error))
+    return FALSE;
+  *memory = (struct memory){.bytes = device->config.gpu_bytes, .dmabuf = of->dmabuf, .pci = of->pci};
+  return TRUE;
+}
+
 static const char *cuda_describe(const struct device *device, uint32_t gpu)
 {
   return device->gpu[gpu].name;
@@ -168,6 +179,7 @@ const struct device_ops device_cuda = {
     .close = cuda_close,
     .describe = cuda_describe,
     .memory = cuda_memory,
+    .gpu_memory = cuda_gpu_memory,
     .fill = cuda_fill,
     .move = cuda_move,
     .copy = cuda_copy,

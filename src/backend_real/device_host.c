@@ -14,6 +14,7 @@
 
 #include "backend_real/checksum.h"
 #include "backend_real/task_queue.h"
+#include "backend_real/transport.h"
 #include "core/error.h"
 #include "core/units.h"
 
@@ -245,6 +246,13 @@ static uint64_t host_memory(const struct device *device, uint32_t gpu)
   return device->memory;
 }
 
+static gboolean host_gpu_memory(struct device *device, uint32_t gpu, struct memory *memory, GError **error)
+{
+  (void)error;
+  *memory = (struct memory){.base = device->gpu[gpu].memory, .bytes = device->config.gpu_bytes, .dmabuf = -1};
+  return TRUE;
+}
+
 /* --- opening and closing --- */
 
 static void gpu_close(struct host_gpu *gpu)
@@ -336,6 +344,7 @@ const struct device_ops device_host = {
     .close = host_close,
     .describe = host_describe,
     .memory = host_memory,
+    .gpu_memory = host_gpu_memory,
     .fill = host_fill,
     .move = host_move,
     .copy = host_copy,

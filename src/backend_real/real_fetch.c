@@ -1,5 +1,9 @@
 /* Fetches over the transport: a stream from each memory server, cut into short reads, in group order, held
- * back by window and ring (world.h). */
+ * back by window and ring (world.h); into host memory, or straight into a GPU's.
+ *
+ * What lands in a GPU's memory is computed on as soon as this process has seen the last read of a group end:
+ * reads are one-sided, so the GPU cannot tell by itself that they have, unless a kernel polled its memory for
+ * it. So each group costs the way from the transport's thread over the loop to a launch, and no more. */
 #include "backend_real/real_world_internal.h"
 
 #include <string.h>
@@ -67,6 +71,8 @@ static gboolean may_begin(const struct fetch_op *fetch, const struct fetch_strea
   uint32_t group = stream->group;
   if (fetch->spec.sequential && group > fetch->arrived)
     return FALSE;
+  if (fetch->direct)
+    return TRUE;
   if (group > fetch->copied &&
       group_end(plan, group) > plan->group_offset[fetch->copied] + fetch->spec.ring_bytes)
     return FALSE;
@@ -80,18 +86,19 @@ static gboolean may_begin(const struct fetch_op *fetch, const struct fetch_strea
 static void read_begin(struct real_world *rw, const struct fetch_op *fetch, struct read *read)
 {
   rw->transport->reader_read(rw->reader, fetch->server[read->stream], fetch->spec.model, read->offset,
-                             NO_INDEX, read->to, read->bytes, (uint64_t)(uintptr_t)read);
+                             fetch->direct ? fetch->spec.gpu : NO_INDEX, read->to, read->bytes,
+                             (uint64_t)(uintptr_t)read);
 }
 
-/* The next read of the stream's present piece: within one range of host memory, and one turn of the ring. */
+/* The next read of the stream's present piece: within one range of memory, and one turn of the ring. */
 static void ask(struct real_world *rw, struct fetch_op *fetch, uint32_t index)
 {
   const struct fetch_plan *plan = fetch->spec.plan;
   struct fetch_stream *stream = &fetch->stream[index];
   const struct piece *piece = &plan->piece[stream->piece];
   uint64_t offset = piece->offset + stream->at, bytes = MIN(piece->length - stream->at, READ_BYTES_MAX), here;
-  uint64_t place = (offset - fetch->base) % fetch->spec.ring_bytes;
-  uint64_t to = ranges_piece(&fetch->host, place, MIN(bytes, fetch->spec.ring_bytes - place), &here);
+  uint64_t place = (offset - fetch->base) % fetch->ring;
+  uint64_t to = ranges_piece(&fetch->place, place, MIN(bytes, fetch->ring - place), &here);
   struct read *read = read_take(rw);
   read->fetch = fetch->op.index;
   read->group = stream->group;
@@ -147,7 +154,12 @@ static void check_over(struct real_world *rw, struct fetch_op *fetch)
   if (!whole && !fetch->failed && !fetch->op.cancelled && !rw->closed)
     return;
   real_gpu_fetch_over(rw, fetch);
-  op_end(rw, &fetch->op, whole ? OP_DONE : fetch->op.cancelled ? OP_CANCELLED : OP_FAILED, fetch->came, 0);
+  op_end(rw, &fetch->op,
+         (struct completion){.status = whole                 ? OP_DONE
+                                       : fetch->op.cancelled ? OP_CANCELLED
+                                                             : OP_FAILED,
+                             .bytes = fetch->came,
+                             .groups = fetch->direct ? fetch->arrived : 0});
 }
 
 static void group_came(struct real_world *rw, struct fetch_op *fetch, uint32_t group)
@@ -203,6 +215,7 @@ static void read_done(struct note *note)
   rw->free_read = read->self;
   if (read->good) {
     fetch->came += read->bytes;
+    rw->usage.pcie_bytes += fetch->direct ? read->bytes : 0;
     fetch->missing[group] -= read->bytes;
     if (fetch->missing[group] == 0)
       group_came(rw, fetch, group);
@@ -252,13 +265,15 @@ op_id real_fetch(struct real_world *rw, const struct fetch_spec *spec)
   struct fetch_op *fetch = (struct fetch_op *)op_take(&rw->fetches, OP_FETCH, sizeof(struct fetch_op));
   fetch->op.tag = spec->tag;
   fetch->spec = *spec;
-  ranges_copy(&fetch->host, spec->host);
+  fetch->direct = spec->device != NULL;
+  ranges_copy(&fetch->place, fetch->direct ? spec->device : spec->host);
   memcpy(fetch->server, spec->server, plan->streams * sizeof *spec->server);
   make_room(fetch, plan);
   fetch->arrived = fetch->copied = spec->first_group;
   fetch->came = 0;
   fetch->failed = FALSE;
-  fetch->base = plan->group_offset[0];
+  fetch->base = fetch->direct ? 0 : plan->group_offset[0];
+  fetch->ring = fetch->direct ? UINT64_MAX : spec->ring_bytes;
   for (uint32_t s = 0; s < plan->streams; s++) {
     fetch->stream[s] = (struct fetch_stream){.group = spec->first_group};
     fetch->stream[s].piece = plan->first_piece[spec->first_group * plan->streams + s];

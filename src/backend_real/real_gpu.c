@@ -1,6 +1,6 @@
 /* Copies and computes on a device. Copies of a lane go in order, lanes as they can begin; computes of a
  * stream in order, each once the copy that it names is on the device's queue: from there on the device orders
- * them. */
+ * them. Or once the fetch that it names has brought its group to the GPU. */
 #include "backend_real/real_world_internal.h"
 
 #include <string.h>
@@ -96,6 +96,7 @@ static void issue_compute(struct real_world *rw, struct compute_op *compute)
       at += piece->bytes;
     }
     part.more = at < bytes;
+    part.landed = bytes > 0 && rw->is.config->gpudirect;
     if (!part.more) {
       part.checksum = bytes > 0 ? images_checksum(rw->images, spec->model, spec->offset, bytes) : 0;
       part.compute_ns = (int64_t)(spec->compute_ns * (double)MAX(1, spec->steps) + 0.5);
@@ -119,7 +120,8 @@ static gboolean copy_waits(struct real_world *rw, const struct copy_op *copy)
 static gboolean compute_waits(struct real_world *rw, const struct compute_op *compute)
 {
   const struct copy_op *after = (const struct copy_op *)op_find(rw, compute->spec.after, OP_COPY);
-  return after && after->state == COPY_WAITING;
+  const struct fetch_op *fetch = (const struct fetch_op *)op_find(rw, compute->spec.after_fetch, OP_FETCH);
+  return (after && after->state == COPY_WAITING) || (fetch && compute->spec.group >= fetch->arrived);
 }
 
 /* Asked for while the end of the copy that it names is on its way to the actor. */
@@ -149,6 +151,21 @@ static void lose_dependents(struct real_world *rw, const struct copy_op *copy)
         compute_at(rw, c)->failed = TRUE;
 }
 
+static void computes_fetch_over(struct real_world *rw, const struct real_gpu *gpu,
+                                const struct fetch_op *fetch)
+{
+  op_id id = op_id_of(&fetch->op);
+  for (uint32_t i = 0; i < gpu->streams->len; i++)
+    for (uint32_t c = g_array_index(gpu->streams, struct lane, i).first; c != NO_INDEX;
+         c = compute_at(rw, c)->stream_next) {
+      struct compute_op *compute = compute_at(rw, c);
+      if (compute->spec.after_fetch != id)
+        continue;
+      compute->failed |= compute->spec.group >= fetch->arrived;
+      compute->spec.after_fetch = 0;
+    }
+}
+
 void real_gpu_fetch_over(struct real_world *rw, const struct fetch_op *fetch)
 {
   op_id id = op_id_of(&fetch->op);
@@ -162,6 +179,7 @@ void real_gpu_fetch_over(struct real_world *rw, const struct fetch_op *fetch)
         copy->failed |= !real_fetch_has(fetch, copy->spec.group);
         copy->spec.after_fetch = 0;
       }
+    computes_fetch_over(rw, &rw->gpu[g], fetch);
     real_gpu_pump(rw, g);
   }
 }
@@ -253,7 +271,8 @@ static void copied(struct note *note)
     lose_dependents(rw, copy);
     real_gpu_pump(rw, gpu);
   }
-  op_end(rw, &copy->op, failed ? OP_FAILED : OP_DONE, failed ? 0 : spec->bytes, 0);
+  op_end(rw, &copy->op,
+         (struct completion){.status = failed ? OP_FAILED : OP_DONE, .bytes = failed ? 0 : spec->bytes});
   if (fetch && !failed)
     real_fetch_copied(rw, fetch, group);
 }
@@ -288,7 +307,11 @@ static void computed(struct note *note)
                     spec->request, spec->model, (int)spec->group, spec->gpu);
   if (!compute->failed && steps == 0 && world_records(&rw->world))
     compute_record(rw, compute);
-  op_end(rw, &compute->op, compute->failed ? OP_FAILED : compute->stopped ? OP_CANCELLED : OP_DONE, 0, steps);
+  op_end(rw, &compute->op,
+         (struct completion){.status = compute->failed    ? OP_FAILED
+                                       : compute->stopped ? OP_CANCELLED
+                                                          : OP_DONE,
+                             .steps = steps});
 }
 
 void real_gpu_ended(void *context, uint64_t tag, enum device_status status, int64_t start, int64_t end)

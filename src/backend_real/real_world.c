@@ -47,10 +47,10 @@ struct op *op_find(struct real_world *rw, op_id id, enum op_kind kind)
   return op->kind == kind && op->generation == (uint32_t)(id >> 32) ? op : NULL;
 }
 
-void op_end(struct real_world *rw, struct op *op, enum op_status status, uint64_t bytes, uint64_t steps)
+void op_end(struct real_world *rw, struct op *op, struct completion completion)
 {
   struct slab *slab = slab_of(rw, op->kind);
-  struct completion completion = {.tag = op->tag, .status = status, .bytes = bytes, .steps = steps};
+  completion.tag = op->tag;
   op->kind = OP_FREE;
   op->next_free = slab->free;
   slab->free = op->index;
@@ -236,7 +236,7 @@ static void slabs_free(struct real_world *rw)
 {
   for (uint32_t i = 0; i < rw->fetches.all->len; i++) {
     struct fetch_op *fetch = g_ptr_array_index(rw->fetches.all, i);
-    ranges_clear(&fetch->host);
+    ranges_clear(&fetch->place);
     g_free(fetch->stream);
     g_free(fetch->missing);
   }
@@ -317,10 +317,30 @@ static void post(void *context, uint32_t server, const void *letter, size_t size
   rw->is.post(rw->is.context, server, letter, size);
 }
 
+/* [gpus] memories that reads may land in; NULL: none. FALSE: they cannot. */
+static gboolean gpu_memories(struct real_world *rw, struct memory **memories, GError **error)
+{
+  *memories = NULL;
+  if (!rw->device || !rw->is.config->gpudirect)
+    return TRUE;
+  *memories = g_new0(struct memory, rw->gpus);
+  for (uint32_t g = 0; g < rw->gpus; g++)
+    if (!rw->device_ops->gpu_memory(rw->device, g, &(*memories)[g], error)) {
+      g_prefix_error(error, "pipeline.path = gpudirect: ");
+      return FALSE;
+    }
+  return TRUE;
+}
+
 gboolean real_world_open_reader(struct real_world *rw, const struct transport_ops *transport,
                                 const struct transport_options *options, GError **error)
 {
+  g_autofree struct memory *gpus = NULL;
+  if (!gpu_memories(rw, &gpus, error))
+    return FALSE;
   struct reader_config config = {.memory = {rw->memory->base, rw->memory->bytes},
+                                 .gpu_memory = gpus,
+                                 .gpus = gpus ? rw->gpus : 0,
                                  .self = rw->is.self,
                                  .options = *options,
                                  .ended = real_fetch_ended,
@@ -328,6 +348,8 @@ gboolean real_world_open_reader(struct real_world *rw, const struct transport_op
                                  .context = rw};
   rw->transport = transport;
   rw->reader = transport->reader_new(&config, error);
+  if (!rw->reader && gpus)
+    g_prefix_error(error, "pipeline.path = gpudirect: ");
   return rw->reader != NULL;
 }
 

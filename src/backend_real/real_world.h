@@ -15,8 +15,9 @@
 
 struct real_world;
 
-/* What it can: enum world_capability. */
-#define REAL_CAPABILITIES ((uint32_t)WORLD_PAGEABLE)
+/* What it can: enum world_capability. Whether device and transport of a server can do gpudirect together is
+ * known when they are opened, and refused then. */
+#define REAL_CAPABILITIES ((uint32_t)(WORLD_PAGEABLE | WORLD_GPUDIRECT))
 
 struct real_world_config {
   struct loop *loop;
@@ -45,6 +46,8 @@ void real_world_set_actor(struct real_world *rw, const struct actor_ops *ops, vo
 void real_world_set_memory(struct real_world *rw, const struct host_memory *memory,
                            const struct images *images);
 void real_world_set_shelf(struct real_world *rw, const struct transport_ops *transport, struct shelf *shelf);
+/* A GPU server's reader lands in the memories of its device's GPUs, too, where the run says gpudirect: the
+ * device is open by then. */
 gboolean real_world_open_reader(struct real_world *rw, const struct transport_ops *transport,
                                 const struct transport_options *options, GError **error);
 /* share: GPUs may be those of other servers too. first_gpu: ordinal of the server's first. */

@@ -37,7 +37,8 @@ struct fetch_op {
   struct note begun;
   struct real_world *rw;
   struct fetch_spec spec;
-  struct ranges host; /* copies of what the spec names */
+  struct ranges place; /* copies of what the spec names */
+  gboolean direct;     /* in the memory of a GPU, not the host's */
   uint32_t server[MEMORY_SERVERS_MAX];
   struct fetch_stream *stream; /* [streams_room] */
   uint64_t *missing;           /* [groups_room] bytes of each group still to come */
@@ -45,7 +46,7 @@ struct fetch_op {
   uint32_t arrived;           /* groups, in a row from first_group */
   uint32_t under_way, copied; /* reads; groups that copies have taken, in a row */
   uint64_t came;              /* bytes */
-  uint64_t base;              /* image offset of the first byte read */
+  uint64_t base, ring;        /* the image's byte b goes to place (b - base) mod ring */
   gboolean failed;
 };
 
@@ -129,8 +130,8 @@ static inline op_id op_id_of(const struct op *op)
 struct op *op_find(struct real_world *rw, op_id id, enum op_kind kind);
 /* A free slot of `size` bytes whose own room (arrays) is kept. */
 struct op *op_take(struct slab *slab, enum op_kind kind, gsize size);
-/* Frees the slot, then tells the actor. */
-void op_end(struct real_world *rw, struct op *op, enum op_status status, uint64_t bytes, uint64_t steps);
+/* Frees the slot, then tells the actor; the tag is filled in. */
+void op_end(struct real_world *rw, struct op *op, struct completion completion);
 void ranges_copy(struct ranges *to, const struct ranges *from);
 void real_world_fail(struct real_world *rw, const char *format, ...) G_GNUC_PRINTF(2, 3);
 void real_record(struct real_world *rw, struct record record);

@@ -7,9 +7,10 @@ static gboolean open_parts(struct server *s, GError **error)
   const struct config *config = &s->setup->config;
   uint32_t index = s->options->index, gpus = config->server[index].gpus;
   s->device = device_by_name(s->spec.device, error);
-  if (!s->device || !real_world_open_reader(s->rw, s->transport, &s->transport_options, error) ||
+  if (!s->device ||
       !real_world_open_device(s->rw, s->device, gpus, s->options->first_gpu, s->spec.share_gpus,
-                              gpu_server_gpu_bytes(config, index), error))
+                              gpu_server_gpu_bytes(config, index), error) ||
+      !real_world_open_reader(s->rw, s->transport, &s->transport_options, error))
     return FALSE;
   s->actor = gpu_server_new(config, index, s->seam);
   return TRUE;
@@ -46,9 +47,10 @@ static char *describe(const struct server *s)
 {
   const struct device_ops *device = s->device;
   uint32_t gpus = s->setup->config.server[s->options->index].gpus;
-  return g_strdup_printf("gpu-server %u: device %s, %u x %s; transport %s; arena of %.3f GB in %s",
+  return g_strdup_printf("gpu-server %u: device %s, %u x %s; transport %s%s; arena of %.3f GB in %s",
                          s->options->index, device->name, gpus, device->describe(real_world_device(s->rw), 0),
-                         s->transport->name, (double)s->memory.bytes / 1e9, s->memory.pages);
+                         s->transport->name, s->setup->config.gpudirect ? " into GPU memory" : "",
+                         (double)s->memory.bytes / 1e9, s->memory.pages);
 }
 
 const struct server_kind server_kind_gpu = {.name = "gpu-server",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "backend_real/transport_tcp.h"
+#include "core/error.h"
 
 #define REOPEN_NS 1000000000 /* lines that broke while others hold are opened again after that */
 
@@ -232,6 +233,14 @@ static void peer_free(void *data)
 struct reader *tcp_reader_new(const struct reader_config *config, GError **error)
 {
   const struct transport_options *options = &config->options;
+  for (uint32_t i = 0; i < config->gpus; i++)
+    if (!config->gpu_memory[i].base)
+      return input_error(
+                 error, NULL, 0,
+                 "transport tcp cannot write into the memory of GPU %u: only RDMA can (or the host device, "
+                 "whose memory the processor sees)",
+                 i),
+             NULL;
   struct reader *reader = g_new0(struct reader, 1);
   reader->memory = config->memory;
   reader->gpus = config->gpus;

@@ -2,7 +2,7 @@
 #include "backend_sim/command_run.h"
 
 #include "backend_sim/run.h"
-#include "core/world.h"
+#include "backend_sim/sim.h"
 
 static gboolean can_fall_silent(const struct experiment *e)
 {
@@ -14,7 +14,7 @@ static gboolean can_fall_silent(const struct experiment *e)
 
 const struct backend sim_backend = {
     .name = "sim",
-    .capabilities = WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY,
+    .capabilities = SIM_CAPABILITIES,
     .needs_heartbeats = can_fall_silent,
     .run = run_system,
 };

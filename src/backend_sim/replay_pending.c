@@ -9,7 +9,7 @@ struct timer {
 /* Operations with one tag; of several, the most that any of them may tell. */
 struct operations {
   uint32_t count;
-  uint64_t bytes, steps;
+  struct pending_most most;
 };
 
 struct replay_pending {
@@ -96,7 +96,7 @@ gboolean pending_timer_due(struct replay_pending *p, uint64_t tag, int64_t now)
 /* --- operations
  * -----------------------------------------------------------------------------------------------------*/
 
-void pending_operation(struct replay_pending *p, uint64_t tag, uint64_t most_bytes, uint64_t most_steps)
+void pending_operation(struct replay_pending *p, uint64_t tag, const struct pending_most *most)
 {
   struct operations *same = g_hash_table_lookup(p->operations, &tag);
   if (!same) {
@@ -104,14 +104,16 @@ void pending_operation(struct replay_pending *p, uint64_t tag, uint64_t most_byt
     g_hash_table_insert(p->operations, box(tag), same);
   }
   same->count++;
-  same->bytes = MAX(same->bytes, most_bytes);
-  same->steps = MAX(same->steps, most_steps);
+  same->most.bytes = MAX(same->most.bytes, most->bytes);
+  same->most.steps = MAX(same->most.steps, most->steps);
+  same->most.groups = MAX(same->most.groups, most->groups);
 }
 
-gboolean pending_operation_ended(struct replay_pending *p, uint64_t tag, uint64_t bytes, uint64_t steps)
+gboolean pending_operation_ended(struct replay_pending *p, uint64_t tag, const struct pending_most *told)
 {
   struct operations *same = g_hash_table_lookup(p->operations, &tag);
-  if (!same || bytes > same->bytes || steps > same->steps)
+  if (!same || told->bytes > same->most.bytes || told->steps > same->most.steps ||
+      told->groups > same->most.groups)
     return FALSE;
   if (--same->count == 0)
     g_hash_table_remove(p->operations, &tag);

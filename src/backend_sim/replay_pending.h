@@ -18,9 +18,13 @@ void pending_timer_cancel(struct replay_pending *p, uint64_t id);
 /* The earliest timer with this tag is over. FALSE: there is none, or none is due. */
 gboolean pending_timer_due(struct replay_pending *p, uint64_t tag, int64_t now);
 
-/* most_bytes, most_steps: what its end may tell. */
-void pending_operation(struct replay_pending *p, uint64_t tag, uint64_t most_bytes, uint64_t most_steps);
-/* One with this tag has ended. FALSE: there is none that can have ended so. */
-gboolean pending_operation_ended(struct replay_pending *p, uint64_t tag, uint64_t bytes, uint64_t steps);
+/* What the end of an operation may tell at most. */
+struct pending_most {
+  uint64_t bytes, steps;
+  uint32_t groups;
+};
+void pending_operation(struct replay_pending *p, uint64_t tag, const struct pending_most *most);
+/* One with this tag has ended, telling this. FALSE: there is none that can have ended so. */
+gboolean pending_operation_ended(struct replay_pending *p, uint64_t tag, const struct pending_most *told);
 
 #endif

@@ -81,14 +81,14 @@ static gboolean compare(struct replay_world *r, enum seam_kind kind, const void 
 }
 
 static uint64_t begin(struct replay_world *r, enum seam_kind kind, const void *what, uint64_t tag,
-                      uint64_t most_bytes, uint64_t most_steps)
+                      struct pending_most most)
 {
   uint64_t id;
   if (!compare(r, kind, what, &id))
     return id;
   if (id == 0)
     r->breach = "an operation has the id 0";
-  pending_operation(r->pending, tag, most_bytes, most_steps);
+  pending_operation(r->pending, tag, &most);
   return id;
 }
 
@@ -126,17 +126,20 @@ static void seam_send(struct world *world, actor_id to, const struct message *me
 
 static op_id seam_fetch(struct world *world, const struct fetch_spec *spec)
 {
-  return begin(of(world), SEAM_FETCH, spec, spec->tag, spec->plan->total_bytes, 0);
+  return begin(of(world), SEAM_FETCH, spec, spec->tag,
+               (struct pending_most){.bytes = spec->plan->total_bytes,
+                                     .groups = spec->device ? spec->plan->groups : 0});
 }
 
 static op_id seam_copy(struct world *world, const struct copy_spec *spec)
 {
-  return begin(of(world), SEAM_COPY, spec, spec->tag, UINT64_MAX, 0);
+  return begin(of(world), SEAM_COPY, spec, spec->tag, (struct pending_most){.bytes = UINT64_MAX});
 }
 
 static op_id seam_compute(struct world *world, const struct compute_spec *spec)
 {
-  return begin(of(world), SEAM_COMPUTE, spec, spec->tag, UINT64_MAX, spec->steps);
+  return begin(of(world), SEAM_COMPUTE, spec, spec->tag,
+               (struct pending_most){.bytes = UINT64_MAX, .steps = spec->steps});
 }
 
 static void seam_cancel(struct world *world, op_id op)
@@ -210,8 +213,10 @@ static const char *input_breach(struct replay_world *r, const struct seam_input 
   case SEAM_TIMER_DUE:
     return pending_timer_due(r->pending, input->completion.tag, r->now) ? NULL : "no such timer is due";
   case SEAM_COMPLETION:
-    return pending_operation_ended(r->pending, input->completion.tag, input->completion.bytes,
-                                   input->completion.steps)
+    return pending_operation_ended(r->pending, input->completion.tag,
+                                   &(struct pending_most){.bytes = input->completion.bytes,
+                                                          .steps = input->completion.steps,
+                                                          .groups = input->completion.groups})
                ? NULL
                : "no operation that is under way can end so";
   default:

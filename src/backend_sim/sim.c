@@ -76,6 +76,7 @@ static void gpus_init(struct sim *sim, uint32_t server)
       up = stream_net_add_link(sim->net, hw->pcie_bytes_s);
     }
     gboolean shared = MIN(per_switch, sc->gpus - g / per_switch * per_switch) > 1;
+    gboolean written = sim->config->gpudirect; /* NICs use the links to the GPU, too */
     *gpu = (struct sim_gpu){.port = &sim->server[server],
                             .global = sc->first_gpu + g,
                             .local = g,
@@ -83,7 +84,8 @@ static void gpus_init(struct sim *sim, uint32_t server)
                             .event = EVENT_NONE,
                             .streams = g_array_new(FALSE, FALSE, sizeof(struct gpu_stream)),
                             .running = g_array_new(FALSE, FALSE, sizeof(uint32_t))};
-    sim_engine_init(sim, &gpu->down, stream_net_add_link(sim->net, hw->pcie_bytes_s), down, shared);
+    sim_engine_init(sim, &gpu->down, stream_net_add_link(sim->net, hw->pcie_bytes_s), down,
+                    shared || written);
     sim_engine_init(sim, &gpu->up, stream_net_add_link(sim->net, hw->pcie_bytes_s), up, shared);
   }
 }

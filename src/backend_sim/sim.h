@@ -15,6 +15,10 @@
 
 struct sim;
 
+/* What its worlds can: enum world_capability. */
+#define SIM_CAPABILITIES                                                                                     \
+  (WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY | WORLD_GPUDIRECT)
+
 /* Hears what actors ask of the world, and the end of every operation before its actor does: for tests of the
  * places that they name. */
 struct sim_watch {

@@ -1,7 +1,11 @@
 /* Fetches: one stream a memory server (or from the SSD), milestones where groups end.
  *
  * Overheads delay and occupy no link: net_stream before the bytes begin, net_group once a group on its
- * arrival. With slices of a group on several streams, the group has arrived when its last byte has. */
+ * arrival. With slices of a group on several streams, the group has arrived when its last byte has.
+ *
+ * Streams into a GPU's memory also cross its PCIe link, as a link of the max-min share: the one of the
+ * switch, where GPUs share one, since the NICs stand above it; the GPU's own, which has the same rate and
+ * carries nothing else, then holds back nothing more. They use no copy engine: no pcie_transfer_us. */
 #include <math.h>
 #include <string.h>
 #include "backend_sim/sim_internal.h"
@@ -133,12 +137,26 @@ static void group_arrived(struct sim *sim, struct sim_fetch *f, uint32_t group, 
   f->left--;
   if (f->port->world.records && f->gpu != NO_INDEX)
     emit_arrival(f, group);
-  uint32_t waiter = f->waiter[group];
-  f->waiter[group] = NONE;
+  uint32_t waiter = f->direct ? NONE : f->waiter[group];
+  if (!f->direct)
+    f->waiter[group] = NONE;
   while (waiter != NONE) {
     struct sim_copy *copy = sim_copy_at(sim, waiter);
     waiter = copy->waiter_next;
     sim_copy_met(sim, copy, arrival);
+  }
+}
+
+/* Direct: the group and all before it are there. */
+static void group_landed(struct sim *sim, struct sim_fetch *f, uint32_t group)
+{
+  uint32_t waiter = f->waiter[group];
+  f->waiter[group] = NONE;
+  f->landed_at = MAX(f->landed_at, f->arrival[group]);
+  while (waiter != NONE) {
+    struct sim_compute *compute = sim_compute_at(sim, waiter);
+    waiter = compute->waiter_next;
+    sim_compute_met(sim, compute, f->landed_at);
   }
 }
 
@@ -148,8 +166,9 @@ static void group_complete(struct sim *sim, struct sim_fetch *f, uint32_t group,
   for (uint32_t g = group + 1; g < f->groups && f->plan->group_bytes[g] == 0 && isnan(f->arrival[g]); g++)
     group_arrived(sim, f, g,
                   f->sequential ? f->arrival[g - 1] : byte_time); /* nothing to fetch: here with the last */
-  while (f->lowest < f->groups && !isnan(f->arrival[f->lowest]))
-    f->lowest++;
+  for (; f->lowest < f->groups && !isnan(f->arrival[f->lowest]); f->lowest++)
+    if (f->direct)
+      group_landed(sim, f, f->lowest);
   if (f->sequential && f->left > 0) {
     f->next_at = f->last_arrival;
     sim_at(sim, f->next_at, EV_FETCH_NEXT, f->self);
@@ -190,6 +209,22 @@ gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *f, uint32_t group, st
   return TRUE;
 }
 
+gboolean sim_fetch_hold(struct sim *sim, struct sim_fetch *f, uint32_t group, struct sim_compute *compute,
+                        double *ready_ns)
+{
+  if (group < f->lowest) {
+    *ready_ns = MAX(*ready_ns, f->arrival[group]);
+    return FALSE;
+  }
+  if (f->status == OP_CANCELLED) {
+    sim_compute_fail(sim, compute);
+    return TRUE;
+  }
+  compute->waiter_next = f->waiter[group];
+  f->waiter[group] = compute->self;
+  return TRUE;
+}
+
 void sim_fetch_credit(struct sim *sim, struct sim_fetch *f, uint32_t group, double exact_ns)
 {
   if (f->credited[group])
@@ -221,6 +256,8 @@ static uint32_t stream_links(struct sim *sim, const struct sim_fetch *f, uint32_
   if (sim->has_spine)
     links[count++] = sim->spine;
   links[count++] = ACTOR_KIND(f->port->id) == ACTOR_GPU_SERVER ? f->port->network : f->port->ingress;
+  if (f->direct)
+    links[count++] = sim_gpu_of(f->port, f->gpu)->down.uplink;
   return count;
 }
 
@@ -254,11 +291,12 @@ op_id sim_fetch_begin(struct port *port, const struct fetch_spec *spec)
   f->tag = spec->tag;
   f->request = spec->request;
   f->window = spec->window_bytes;
-  f->ring = spec->ring_bytes < spec->plan->total_bytes ? spec->ring_bytes : 0;
+  f->ring = !spec->device && spec->ring_bytes < spec->plan->total_bytes ? spec->ring_bytes : 0;
   f->ring_end = 0;
   f->live = TRUE;
   f->sequential = spec->sequential;
   f->remote = spec->source == SOURCE_REMOTE;
+  f->direct = spec->device != NULL;
   f->status = OP_DONE;
   f->plan = spec->plan;
   f->model = spec->model;
@@ -268,7 +306,7 @@ op_id sim_fetch_begin(struct port *port, const struct fetch_spec *spec)
   f->first = f->lowest = f->pending = f->allowed = spec->first_group;
   f->left = groups - spec->first_group;
   f->arrived = f->uploaded = f->bytes = 0;
-  f->last_arrival = f->next_at = 0;
+  f->last_arrival = f->next_at = f->landed_at = 0;
   f->paused_count = 0;
   f->started = FALSE;
   if (spec->server)
@@ -297,30 +335,47 @@ static uint64_t stop_streams(struct sim *sim, struct sim_fetch *f)
   return bytes;
 }
 
+static void count_bytes(struct sim *sim, const struct sim_fetch *f, uint64_t bytes)
+{
+  sim->net_bytes += f->remote ? bytes : 0;
+  sim->pcie_bytes += f->direct ? bytes : 0;
+}
+
+static void fail_waiter(struct sim *sim, const struct sim_fetch *f, uint32_t *list)
+{
+  if (f->direct) {
+    struct sim_compute *compute = sim_compute_at(sim, *list);
+    *list = compute->waiter_next;
+    sim_compute_fail(sim, compute);
+  } else {
+    struct sim_copy *copy = sim_copy_at(sim, *list);
+    *list = copy->waiter_next;
+    sim_copy_fail(sim, copy);
+  }
+}
+
 void sim_fetch_cancel(struct sim *sim, struct sim_fetch *f)
 {
   if (f->status == OP_CANCELLED || f->left == 0)
     return; /* all is here already: it ends by itself */
   f->status = OP_CANCELLED;
   f->bytes = stop_streams(sim, f);
-  sim->net_bytes += f->remote ? f->bytes : 0;
+  count_bytes(sim, f, f->bytes);
   for (uint32_t g = f->first; g < f->groups; g++)
-    while (f->waiter[g] != NONE) {
-      struct sim_copy *copy = sim_copy_at(sim, f->waiter[g]);
-      f->waiter[g] = copy->waiter_next;
-      sim_copy_fail(sim, copy);
-    }
-  event_queue_add(sim->queue, sim->now, EV_FETCH_END, f->self);
+    while (f->waiter[g] != NONE)
+      fail_waiter(sim, f, &f->waiter[g]);
+  sim_at(sim, f->landed_at, EV_FETCH_END, f->self); /* what counts as there is */
 }
 
 static void fetch_end(struct sim *sim, struct sim_fetch *f)
 {
-  struct completion completion = {.tag = f->tag, .status = f->status, .bytes = f->bytes};
+  struct completion completion = {
+      .tag = f->tag, .status = f->status, .bytes = f->bytes, .groups = f->direct ? f->lowest : 0};
   struct port *port = f->port;
   op_id op = OP(SIM_FETCH, f->generation, f->self);
   if (f->status == OP_DONE) {
     completion.bytes = stop_streams(sim, f);
-    sim->net_bytes += f->remote ? completion.bytes : 0;
+    count_bytes(sim, f, completion.bytes);
   }
   fetch_give(sim, f);
   sim_complete(port, op, &completion);

@@ -175,12 +175,15 @@ op_id sim_compute_begin(struct port *port, const struct compute_spec *spec)
     c->waiter_next = after->compute_dependents;
     after->compute_dependents = self;
   }
+  struct sim_fetch *fetch = spec->after_fetch ? sim_fetch_by_id(sim, spec->after_fetch) : NULL;
   struct gpu_stream *stream = stream_of(gpu, spec->stream);
   if (stream->first == NONE)
     stream->first = self;
   else
     sim_compute_at(sim, stream->last)->next = self;
   stream->last = self;
+  if (fetch && sim_fetch_hold(sim, fetch, spec->group, c, &c->ready))
+    c->waits = TRUE;
   if (after && after->failing) /* its own completion is still to come */
     sim_compute_fail(sim, c);
   else if (stream->first == self)

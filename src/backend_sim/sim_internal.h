@@ -71,6 +71,7 @@ struct sim_fetch {
   uint64_t ring, ring_end; /* size, 0: all that is read fits; image's byte up to which groups have begun */
   uint32_t self, next, generation;
   gboolean live, sequential, remote, started;
+  gboolean direct; /* into the memory of gpu */
   enum op_status status;
   const struct fetch_plan *plan;
   uint32_t model, gpu, groups, streams, first, left;
@@ -81,6 +82,7 @@ struct sim_fetch {
   double next_at; /* sequential: when the group before was here */
   double start;   /* exact time at which the streams begin */
   double last_arrival;
+  double landed_at; /* direct: when the groups before `lowest` were all there */
   uint64_t arrived, uploaded;
   uint32_t room_groups, room_slices;
   uint32_t servers[MEMORY_SERVERS_MAX];
@@ -92,7 +94,7 @@ struct sim_fetch {
   uint32_t *remaining; /* slices still to come */
   double *byte_time;   /* last slice's last byte, exact */
   double *arrival;     /* with overheads; NaN while not known */
-  uint32_t *waiter;    /* list of copies that wait for it */
+  uint32_t *waiter;    /* list of copies that wait for it; direct: of computes */
   uint8_t *credited;   /* uploaded once */
   /* [streams * groups] */
   uint64_t *slice_end;
@@ -131,7 +133,7 @@ struct engine {
   uint32_t busy;  /* copy or NONE */
   double free_at; /* exact */
   link_id link, uplink;
-  gboolean shared; /* the switch's uplink has other GPUs */
+  gboolean shared; /* the uplink carries more than its copies: of other GPUs, or what NICs write */
   stream_id stream;
 };
 
@@ -240,6 +242,10 @@ void sim_fetch_milestone(struct sim *sim, uint64_t user, uint32_t milestone, dou
 void sim_fetch_cancel(struct sim *sim, struct sim_fetch *fetch);
 /* The copy waits for the group; FALSE: it is there, *ready_ns says since (or until) when. */
 gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *fetch, uint32_t group, struct sim_copy *copy,
+                        double *ready_ns);
+/* The computation waits for the group of a fetch into GPU memory; FALSE: it is there, *ready_ns as above. One
+ * that the fetch does not bring any more fails. */
+gboolean sim_fetch_hold(struct sim *sim, struct sim_fetch *fetch, uint32_t group, struct sim_compute *compute,
                         double *ready_ns);
 /* A copy of the group has been made. */
 void sim_fetch_credit(struct sim *sim, struct sim_fetch *fetch, uint32_t group, double exact_ns);

@@ -133,5 +133,5 @@ const struct world_ops sim_world_ops = {
     .fill = world_fill,
     .serve = world_serve,
     .record = world_record,
-    .capabilities = WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY,
+    .capabilities = SIM_CAPABILITIES,
 };

@@ -169,7 +169,7 @@ static double switch_ns(const struct cluster_view *view, uint32_t gpu, double pc
 static double contention_ns(const struct cluster_view *view, uint32_t gpu, uint64_t bytes,
                             const struct load_path *path, gboolean fetches, int64_t now, double *pcie_ns)
 {
-  *pcie_ns = transfer_ns(bytes, path->pcie_bytes_s);
+  *pcie_ns = transfer_ns(bytes, view->config->hardware[view->gpu[gpu].hw].pcie_bytes_s);
   double alone = *pcie_ns, busiest = *pcie_ns + switch_ns(view, gpu, *pcie_ns, now);
   if (path->remote) {
     double net = transfer_ns(bytes, path->net_bytes_s);
@@ -231,7 +231,7 @@ static struct missing missing_forecast(const struct cluster_view *view, uint32_t
     return missing;
   }
   const struct load_plan *plan = load_plan(config->plans, m->profile, view->gpu[gpu].hw, missing.source);
-  missing.joins = missing.source == SOURCE_REMOTE &&
+  missing.joins = missing.source == SOURCE_REMOTE && !config->gpudirect &&
                   bit_get(view->coming + (size_t)model * view->server_words, view->gpu[gpu].server);
   double more = contention_ns(view, gpu, profile->param_bytes, &plan->path,
                               missing.source == SOURCE_REMOTE && !missing.joins, now, &missing.pcie_ns);

@@ -46,6 +46,7 @@ struct config {
 
   enum sharding_kind sharding;
   gboolean sequential;
+  gboolean gpudirect; /* RESIDENCE_POOL only: remote loads land in GPU memory, past host memory */
   uint64_t window_bytes;
   uint32_t replicas;
   uint32_t ssd_copies;
@@ -76,6 +77,12 @@ static inline uint32_t config_models_max(const struct config *config, uint32_t h
   if (config->system->residence == RESIDENCE_PROCESS)
     return config->hardware[hw].mps_max_processes;
   return config->gpu_models_max;
+}
+
+/* Staging of each GPU: what comes straight to the GPU needs none. */
+static inline uint64_t config_staging_bytes(const struct config *config)
+{
+  return config->gpudirect ? 0 : config->staging_bytes;
 }
 
 static inline uint64_t config_gpu_bytes(const struct config *config, uint32_t hw)

@@ -19,7 +19,7 @@ static double remote_rate(const struct hardware *gpu, const struct hardware *mem
 
 struct load_path cost_load_path(const struct hardware *gpu, const struct hardware *memory,
                                 uint32_t memory_servers, enum sharding_kind sharding, gboolean sequential,
-                                enum load_source source)
+                                gboolean gpudirect, enum load_source source)
 {
   struct load_path path = {
       .pcie_bytes_s = gpu->pcie_bytes_s,
@@ -34,6 +34,10 @@ struct load_path cost_load_path(const struct hardware *gpu, const struct hardwar
     path.net_group_ns = gpu->net_group_ns;
   } else if (source == SOURCE_SSD) {
     path.net_bytes_s = gpu->ssd_bytes_s;
+  }
+  if (source == SOURCE_REMOTE && gpudirect) {
+    path.net_bytes_s = rate_min(path.net_bytes_s, gpu->pcie_bytes_s);
+    path.pcie_bytes_s = path.pcie_transfer_ns = 0;
   }
   return path;
 }

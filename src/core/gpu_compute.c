@@ -43,8 +43,8 @@ void gpu_compute_groups(struct gpu_server *s, struct task *task, const struct gr
                                 .bytes = grouping->bytes[j],
                                 .compute_ns = grouping->compute_ns[j] * scale,
                                 .layers = grouping->first_layer[j + 1] - grouping->first_layer[j],
-                                .loaded = TRUE,
-                                .after = !load || j < load->uploaded ? 0 : load->copy[j]};
+                                .loaded = TRUE};
+    load_order(s, load, &spec);
     compute(s, task, &spec);
   }
 }

@@ -1,7 +1,8 @@
 /* Fetches: parameters on their way into host memory, from the memory pool or the SSD, into the host cache or
- * staging.
+ * staging; or from the memory pool straight into a GPU's memory.
  *
  * One network load of a model at a time on a server: whoever needs the model too uploads from the same fetch.
+ * What lands in a GPU's memory is of no use to another GPU: there each GPU has a fetch of its own.
  * When a memory server is lost, the fetch is cancelled and what is missing is read from another copy. */
 #include "core/gpu_server_internal.h"
 
@@ -25,7 +26,7 @@ static struct fetch *fetch_take(struct gpu_server *s)
 struct fetch *fetch_find(struct gpu_server *s, uint32_t model)
 {
   for (uint32_t i = s->fetch_first; i != NO_INDEX; i = fetch_at(s, i)->next)
-    if (fetch_at(s, i)->model == model && !fetch_at(s, i)->lost)
+    if (fetch_at(s, i)->model == model && !fetch_at(s, i)->lost && !fetch_at(s, i)->direct)
       return fetch_at(s, i);
   return NULL;
 }
@@ -60,19 +61,21 @@ const struct ranges *fetch_place(const struct gpu_server *s, const struct fetch 
 static void fetch_issue(struct gpu_server *s, struct fetch *fetch, uint32_t gpu, uint32_t first,
                         uint64_t request)
 {
-  uint64_t ring;
   struct fetch_spec spec = {.model = fetch->model,
                             .source = fetch->source,
                             .plan = fetch->plan,
                             .server = fetch->servers,
                             .first_group = first,
                             .sequential = fetch->source == SOURCE_REMOTE && s->config->sequential,
-                            .window_bytes = s->config->window_bytes,
-                            .host = fetch_place(s, fetch, &ring),
                             .gpu = gpu,
                             .request = request,
                             .tag = TAG(TAG_FETCH, fetch->self, 0)};
-  spec.ring_bytes = ring;
+  if (fetch->direct) {
+    spec.device = tier_place(s->gpu[gpu].memory, fetch->model);
+  } else {
+    spec.window_bytes = s->config->window_bytes;
+    spec.host = fetch_place(s, fetch, &spec.ring_bytes);
+  }
   if (s->active_fetches++ == 0)
     s->rate_since = world_now(s->world);
   fetch->op = s->world->ops->fetch(s->world, &spec);
@@ -145,16 +148,24 @@ gboolean fetch_begin(struct gpu_server *s, struct gpu *gpu, struct task *task, e
   fetch->plan = source == SOURCE_REMOTE
                     ? pool_plan_fetch(s->plan->plan, s->config->catalog, task->model, s->hw)
                     : load_plan(s->config->plans, model->profile, s->hw, source)->local;
+  fetch->direct = source == SOURCE_REMOTE && s->config->gpudirect;
   *lost = source == SOURCE_REMOTE && !choose_servers(s, fetch);
-  if (*lost || !take_room(s, gpu, fetch, task->id)) {
+  if (*lost || (!fetch->direct && !take_room(s, gpu, fetch, task->id))) {
     fetch_drop(s, fetch);
     return FALSE;
   }
   if (fetch->plan_ref)
     fetch->plan_ref->users++;
-  fetch_issue(s, fetch, gpu->index, 0, task->id);
+  if (!fetch->direct)
+    fetch_issue(s, fetch, gpu->index, 0, task->id);
   *out = fetch;
   return TRUE;
+}
+
+void fetch_land(struct gpu_server *s, struct fetch *fetch, const struct gpu *gpu, const struct load *load)
+{
+  fetch->load = load->self;
+  fetch_issue(s, fetch, gpu->index, 0, load->request);
 }
 
 void fetch_release(struct gpu_server *s, struct fetch *fetch)
@@ -163,8 +174,8 @@ void fetch_release(struct gpu_server *s, struct fetch *fetch)
     fetch->users--;
   if (fetch->users > 0 || fetch->op != 0)
     return;
-  gboolean alone = !fetch_joinable(fetch);
-  struct gpu *staged = fetch->cached ? NULL : &s->gpu[fetch->staging_gpu];
+  gboolean alone = !fetch->direct && !fetch_joinable(fetch);
+  struct gpu *staged = fetch->cached || fetch->direct ? NULL : &s->gpu[fetch->staging_gpu];
   if (staged) {
     staged->staging_used -= fetch->staging_bytes;
     arena_give(staged->staging, &fetch->staging);
@@ -208,7 +219,9 @@ void fetch_ended(struct gpu_server *s, struct fetch *fetch, const struct complet
     }
   }
   fetch_report(s);
-  if (fetch->users == 0)
+  if (fetch->direct)
+    load_landed(s, load_at(s, fetch->load), completion->status == OP_DONE ? UINT32_MAX : completion->groups);
+  else if (fetch->users == 0)
     fetch_release(s, fetch);
   else
     fetch_mend(s, fetch);

@@ -83,6 +83,8 @@ void load_upload(struct gpu_server *s, struct load *load, uint32_t first)
   const struct ranges *device = tier_place(s->gpu[load->gpu].memory, load->model);
   struct home home;
   uint64_t ring, offset = 0;
+  if (fetch && fetch->direct)
+    return;
   const struct ranges *host = load_place(s, load, fetch, &home, &ring);
   for (uint32_t j = 0; j < load->groups; offset += load->grouping->bytes[j++]) {
     if (j < first)
@@ -102,6 +104,37 @@ void load_upload(struct gpu_server *s, struct load *load, uint32_t first)
     load->copy[j] = s->world->ops->copy(s->world, &spec);
     load->copies++;
   }
+}
+
+/* The fetch that brings the load straight to its GPU, NULL: there is none. */
+static struct fetch *direct_fetch(struct gpu_server *s, const struct load *load)
+{
+  struct fetch *fetch = load->fetch == NO_INDEX ? NULL : fetch_at(s, load->fetch);
+  return fetch && fetch->direct ? fetch : NULL;
+}
+
+void load_order(struct gpu_server *s, const struct load *load, struct compute_spec *spec)
+{
+  if (!load || spec->group < load->uploaded)
+    return;
+  const struct fetch *fetch = direct_fetch(s, load);
+  if (fetch)
+    spec->after_fetch = fetch->op;
+  else
+    spec->after = load->copy[spec->group];
+}
+
+/* Nobody tells of each group that lands; but what was computed on has. */
+void load_computed(struct gpu_server *s, struct gpu *gpu, uint32_t model, uint32_t groups)
+{
+  const struct load *load = s->config->gpudirect ? gpu_find_load(s, gpu, model) : NULL;
+  struct fetch *fetch = load ? direct_fetch(s, load) : NULL;
+  if (!fetch)
+    return;
+  const struct fetch_plan *plan = fetch->plan;
+  uint64_t end = plan->group_offset[groups - 1] + plan->group_bytes[groups - 1];
+  fetch->credited = MAX(fetch->credited, end - plan->group_offset[0]);
+  fetch_report(s);
 }
 
 static void record_loaded(struct gpu_server *s, const struct load *load)
@@ -180,6 +213,18 @@ void load_copied(struct gpu_server *s, struct load *load, uint32_t group, enum o
     load_finish(s, load);
   else
     load_mend(s, load);
+}
+
+void load_landed(struct gpu_server *s, struct load *load, uint32_t groups)
+{
+  struct fetch *fetch = fetch_at(s, load->fetch);
+  load->uploaded = MAX(load->uploaded, MIN(groups, load->groups));
+  fetch->arrived = load->uploaded == load->groups;
+  load->broken = !fetch->arrived;
+  if (fetch->arrived)
+    load_finish(s, load);
+  else
+    fetch_mend(s, fetch);
 }
 
 void load_mend(struct gpu_server *s, struct load *load)

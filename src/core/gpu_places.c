@@ -42,7 +42,7 @@ static uint64_t state_bytes(const struct config *config)
  * the worst, and one that nobody uses any more but that has not ended. */
 static uint64_t staging_bytes(const struct config *config, uint32_t server)
 {
-  uint64_t staging = config->staging_bytes, least = MIN(staging, smallest_model(config->catalog, 0));
+  uint64_t staging = config_staging_bytes(config), least = MIN(staging, smallest_model(config->catalog, 0));
   uint64_t entries = (uint64_t)catalog_models(config->catalog) * (config->server[server].gpus + 1);
   if (!has_cache(config))
     return 0;

@@ -246,7 +246,7 @@ void gpu_computed(struct gpu_server *s, struct task *task, uint32_t group, enum 
   if (status != OP_DONE)
     task->stalled = TRUE;
   else if (group == task->groups_done) /* else one before it failed: it is computed anew */
-    task->groups_done++;
+    load_computed(s, gpu, task->model, ++task->groups_done);
   if (task->computes > 0)
     return;
   if (task->stalled && !task->last) {

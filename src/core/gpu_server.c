@@ -103,7 +103,7 @@ static void host_init(struct gpu_server *s)
     s->usage.host_bytes = all_models_bytes(s->config);
   if (residence != RESIDENCE_POOL && residence != RESIDENCE_SSD)
     return;
-  s->usage.host_bytes = s->config->host_cache_bytes + s->gpus * s->config->staging_bytes;
+  s->usage.host_bytes = s->config->host_cache_bytes + s->gpus * config_staging_bytes(s->config);
   s->host = tier_new(s->config->host_cache_bytes, FALSE, 0, catalog_models(s->config->catalog),
                      s->config->host_policy, host_evicted, s);
 }
@@ -270,7 +270,7 @@ static gboolean is_sane(const struct gpu_server *s, const struct message *m)
  * what was taken at the start. */
 static void resize_cache(struct gpu_server *s, uint64_t bytes)
 {
-  uint64_t staging = s->gpus * s->config->staging_bytes, host = s->hardware->host_memory_bytes;
+  uint64_t staging = s->gpus * config_staging_bytes(s->config), host = s->hardware->host_memory_bytes;
   if (!s->host)
     return;
   uint64_t cache = MIN(bytes, host > staging ? host - staging : 0);

@@ -23,7 +23,8 @@ struct task {
   gboolean last;    /* computes with everything there: a failure is the device's */
 };
 
-/* Bytes on their way into host memory; one network load of a model at a time on a server. */
+/* Bytes on their way into host memory; one network load of a model at a time on a server. Or (direct) into
+ * the memory of one GPU, of no use to another; one network load of a model at a time on a GPU. */
 struct fetch {
   op_id op;
   uint32_t model, self, next;
@@ -32,20 +33,23 @@ struct fetch {
   enum load_source source;
   uint32_t servers[64];
   uint32_t users;  /* loads that upload from it */
+  gboolean direct; /* lands in GPU memory */
+  uint32_t load;   /* direct: the load that it is */
   gboolean cached; /* goes into the host cache, else staging */
   uint32_t staging_gpu;
   uint64_t staging_bytes; /* of the ring */
   struct ranges staging;
   gboolean arrived;
   gboolean lost;     /* no copy is left: its loads are being aborted, none may join */
-  uint64_t credited; /* bytes uploaded by the user that is furthest */
+  uint64_t credited; /* bytes uploaded by the user that is furthest; direct: computed on */
 };
 
 /* A model on its way onto a GPU. */
 struct load {
   uint32_t model, gpu, self, next;
-  uint32_t fetch;                          /* index, NO_INDEX: from the host cache */
-  uint32_t lane, groups, uploaded, copies; /* copies: under way */
+  uint32_t fetch; /* index, NO_INDEX: from the host cache */
+  uint32_t lane, groups, uploaded,
+      copies; /* uploaded: groups on the GPU, as far as known; copies: under way */
   const struct grouping *grouping;
   op_id *copy; /* [room] of each group */
   uint32_t room;
@@ -201,8 +205,14 @@ void load_finish(struct gpu_server *s, struct load *load);
 void load_abort(struct gpu_server *s, struct load *load);
 /* It broke: what it lacks is brought anew, or it is aborted, once nothing of it is under way. */
 void load_mend(struct gpu_server *s, struct load *load);
-/* Uploads groups from first on, each after its arrival. */
+/* Uploads groups from first on, each after its arrival; nothing where its fetch brings them to the GPU. */
 void load_upload(struct gpu_server *s, struct load *load, uint32_t first);
+/* Lets the computation begin once the group is on the GPU. load NULL: it is. */
+void load_order(struct gpu_server *s, const struct load *load, struct compute_spec *spec);
+/* So many groups of the model have been computed on while it is loaded. */
+void load_computed(struct gpu_server *s, struct gpu *gpu, uint32_t model, uint32_t groups);
+/* Its fetch, which brings it straight to the GPU, has ended: on the GPU are `groups` groups. */
+void load_landed(struct gpu_server *s, struct load *load, uint32_t groups);
 
 /* gpu_fetch.c */
 struct fetch *fetch_find(struct gpu_server *s, uint32_t model);
@@ -210,9 +220,11 @@ struct fetch *fetch_find(struct gpu_server *s, uint32_t model);
 gboolean fetch_joinable(const struct fetch *fetch);
 /* Where in host memory it puts the model, and the bytes of that ring. */
 const struct ranges *fetch_place(const struct gpu_server *s, const struct fetch *fetch, uint64_t *ring_bytes);
-/* FALSE: no room for it now. *lost is set where no server has a part of it. */
+/* FALSE: no room for it now. *lost is set where no server has a part of it. One that lands in GPU memory is
+ * only made: fetch_land begins it, once there is room on the GPU. */
 gboolean fetch_begin(struct gpu_server *s, struct gpu *gpu, struct task *task, enum load_source source,
                      struct fetch **out, gboolean *lost);
+void fetch_land(struct gpu_server *s, struct fetch *fetch, const struct gpu *gpu, const struct load *load);
 void fetch_release(struct gpu_server *s, struct fetch *fetch);
 void fetch_ended(struct gpu_server *s, struct fetch *fetch, const struct completion *completion);
 /* Reads from another copy what a broken fetch did not bring, once its loads are quiet; aborts them where none

@@ -30,8 +30,9 @@ struct grouping {
 
 /* Rates and overheads of one load path; net_* unused (0) when the source is the host cache. */
 struct load_path {
-  double net_bytes_s; /* uncontended rate at which the groups arrive; 0 = infinitely fast */
-  double pcie_bytes_s;
+  double net_bytes_s;  /* uncontended rate at which the groups arrive; 0 = infinitely fast */
+  double pcie_bytes_s; /* 0 = infinitely fast: so it is, without pcie_transfer_ns, where they arrive on the
+                          GPU */
   double net_stream_ns, net_group_ns, pcie_transfer_ns, group_sync_ns, launch_ns;
   gboolean remote; /* the network stage exists */
 };

@@ -1,5 +1,6 @@
-/* The pipelined load: network (or SSD), PCIe and compute overlap, group by group. DistMind's three stages;
- * PipeSwitch's two from host memory; ServerlessLLM's chunks from its SSD. */
+/* The pipelined load: network (or SSD), PCIe and compute overlap, group by group. DistMind's three stages, or
+ * two where the network writes into GPU memory; PipeSwitch's two from host memory; ServerlessLLM's chunks
+ * from its SSD. */
 #include "core/gpu_server_internal.h"
 
 static gboolean in_host(const struct gpu_server *s, uint32_t model)
@@ -38,6 +39,10 @@ static void begin_load(struct gpu_server *s, struct gpu *gpu, struct task *task,
   if (s->host && (host || fetch->cached)) {
     tier_pin(s->host, task->model);
     load->pins_host = TRUE;
+  }
+  if (fetch && fetch->direct) {
+    fetch_land(s, fetch, gpu, load);
+    return;
   }
   load->broken = fetch && !fetch->arrived && fetch->op == 0; /* joins what waits to be mended */
   if (!load->broken)

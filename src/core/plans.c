@@ -21,7 +21,7 @@ static void load_plan_fill(struct load_plan *plan, const struct profile *profile
 
 struct load_plans *load_plans_new(const struct catalog *catalog, const struct hardware *hardware,
                                   const struct hardware *memory, uint32_t memory_servers,
-                                  enum sharding_kind sharding, gboolean sequential,
+                                  enum sharding_kind sharding, gboolean sequential, gboolean gpudirect,
                                   const struct grouping_policy *policy)
 {
   struct load_plans *plans = g_new0(struct load_plans, 1);
@@ -34,7 +34,7 @@ struct load_plans *load_plans_new(const struct catalog *catalog, const struct ha
       const struct profile *profile = g_ptr_array_index(catalog->profiles, p);
       for (int source = 0; source < LOAD_SOURCES; source++) {
         struct load_path path = cost_load_path(&hardware[hw], memory, memory_servers ? memory_servers : 1,
-                                               sharding, sequential, (enum load_source)source);
+                                               sharding, sequential, gpudirect, (enum load_source)source);
         load_plan_fill((struct load_plan *)load_plan(plans, p, hw, (enum load_source)source), profile, hw,
                        policy, &path, (enum load_source)source);
       }

@@ -22,10 +22,10 @@ struct load_plans {
   double *resident_ns;    /* [profile * hw_count + hw] compute time on a GPU that has the model */
 };
 
-/* policy: of the remote and SSD paths; host loads use host_policy. */
+/* gpudirect: of the remote path (cost.h). */
 struct load_plans *load_plans_new(const struct catalog *catalog, const struct hardware *hardware,
                                   const struct hardware *memory, uint32_t memory_servers,
-                                  enum sharding_kind sharding, gboolean sequential,
+                                  enum sharding_kind sharding, gboolean sequential, gboolean gpudirect,
                                   const struct grouping_policy *policy);
 void load_plans_free(struct load_plans *plans);
 

@@ -28,13 +28,19 @@ typedef uint32_t actor_id;
 /* Places (struct ranges) in a spec are read during the call only; what they name belongs to the operation
  * until it ends. Addresses are offsets in this server's host memory, or in the memory of the GPU named. */
 
-/* Reads groups of a model into this server's host memory, over one stream a memory server (or from its own
- * SSD), each in group order. Streams pause while more than window_bytes of what arrived waits for copies that
- * name this fetch.
+/* Reads groups of a model into this server's host memory, or straight into the memory of one of its GPUs
+ * (capability gpudirect), over one stream a memory server (or from its own SSD), each in group order.
+ *
+ * Into host memory: streams pause while more than window_bytes of what arrived waits for copies that name
+ * this fetch.
  *
  * Byte b of the image (first: the first byte that the plan reads) goes to place (b - first) mod ring_bytes of
  * `host`. Where the ring is smaller than what is read, a stream begins a group only once the group's last
- * byte lies within ring_bytes of the first byte of the first group that is not copied yet. */
+ * byte lies within ring_bytes of the first byte of the first group that is not copied yet.
+ *
+ * Into a GPU's memory: nothing waits for a copy, so no stream ever pauses; window_bytes and ring_bytes are 0.
+ * A group is there once its last byte and those of all groups before it are: computations may begin after it.
+ * Only remote fetches go there. */
 struct fetch_spec {
   uint32_t model;
   enum load_source source;       /* SOURCE_REMOTE or SOURCE_SSD */
@@ -43,9 +49,10 @@ struct fetch_spec {
   uint32_t first_group;          /* earlier groups are here already */
   gboolean sequential;           /* group after group, else all streams run ahead */
   uint64_t window_bytes;         /* 0 = unbounded */
-  const struct ranges *host;     /* where it goes */
+  const struct ranges *host;     /* where it goes; NULL: to `device` */
   uint64_t ring_bytes;           /* its size; at least the largest group */
-  uint32_t gpu;                  /* for the records: local GPU it is for */
+  const struct ranges *device;   /* in the memory of gpu, the image's byte b at place b; NULL: to `host` */
+  uint32_t gpu;                  /* local GPU it is for; NO_INDEX: of none */
   uint64_t request;              /* for the records: request that caused it */
   uint64_t tag;
 };
@@ -82,6 +89,7 @@ struct compute_spec {
   uint32_t layers;             /* launches */
   gboolean loaded;             /* the group was loaded: its event is waited for (group_sync) */
   op_id after;                 /* the copy that brings the group; 0 = is here */
+  op_id after_fetch;           /* the fetch into GPU memory that brings `group`; 0 = is here. One of both */
   uint64_t request, tag;
   /* Training: steps > 0 repeats the step; cancel then ends it at the next layer (layer_ns, [layers], scaled
    * to compute_ns in all) or, with layer_ns NULL, at the end of the step. The completion tells the whole
@@ -95,8 +103,10 @@ enum op_status { OP_DONE, OP_FAILED, OP_CANCELLED };
 struct completion {
   uint64_t tag;
   enum op_status status;
-  uint64_t bytes; /* fetch: bytes that came */
-  uint64_t steps; /* training compute: whole steps done */
+  uint64_t bytes;  /* fetch: bytes that came */
+  uint32_t groups; /* fetch into GPU memory: the groups before this one are there, and no other is: what names
+                      a later one has failed */
+  uint64_t steps;  /* training compute: whole steps done */
 };
 
 enum world_capability {
@@ -104,6 +114,7 @@ enum world_capability {
   WORLD_PAGEABLE = 1 << 1,
   WORLD_SPACE_SHARING = 1 << 2,
   WORLD_UNBOUNDED_MEMORY = 1 << 3,
+  WORLD_GPUDIRECT = 1 << 4, /* fetches into GPU memory */
 };
 
 struct world_ops {

@@ -1,5 +1,6 @@
 /* `model show`: how a profile is cut into groups on a hardware, when each group passes each stage, and the
  * latency that follows: what the pipeline does, without running anything. */
+#include <math.h>
 #include <string.h>
 
 #include "core/cost.h"
@@ -16,7 +17,7 @@ typedef struct grouping Grouping;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Grouping, grouping_free)
 
 struct model_arguments {
-  char *grouping, *hardware, *memory_hardware, *source;
+  char *grouping, *hardware, *memory_hardware, *source, *path;
   gint memory_servers;
   gboolean json;
 };
@@ -24,6 +25,7 @@ struct model_arguments {
 /* One source's prediction. */
 struct prediction {
   const char *source;
+  gboolean direct; /* lands in GPU memory: no PCIe stage */
   struct load_path path;
   struct grouping *grouping;
   double (*stages)[3];
@@ -44,9 +46,10 @@ static double stage_bound(const struct grouping *grouping, const struct load_pat
 }
 
 static void predict(struct prediction *p, const struct profile *profile, const struct grouping_policy *policy,
-                    const struct load_path *path, const char *source)
+                    const struct load_path *path, const char *source, gboolean direct)
 {
   p->source = source;
+  p->direct = direct;
   p->path = *path;
   p->grouping = grouping_new(profile, 0, policy, path);
   p->stages = g_malloc_n(p->grouping->groups, sizeof *p->stages);
@@ -63,6 +66,12 @@ static void prediction_clear(struct prediction *p)
 
 /* --- output --- */
 
+/* Stages of a load: network, PCIe, compute. */
+static gboolean has_stage(const struct prediction *p, int stage)
+{
+  return stage != 1 || !p->direct;
+}
+
 static void print_groups(const struct prediction *p)
 {
   static const char *const heads[] = {"group", "layers", "bytes", "net ms", "pcie ms", "compute ms"};
@@ -75,7 +84,9 @@ static void print_groups(const struct prediction *p)
     table_cell(table, g_strdup_printf("%u", g->first_layer[j + 1] - g->first_layer[j]), FALSE);
     table_cell(table, g_strdup_printf("%" G_GUINT64_FORMAT, g->bytes[j]), FALSE);
     for (int stage = 0; stage < 3; stage++)
-      table_cell(table, g_strdup_printf("%.3f", p->stages[j][stage] / 1e6), FALSE);
+      table_cell(table,
+                 has_stage(p, stage) ? g_strdup_printf("%.3f", p->stages[j][stage] / 1e6) : g_strdup("-"),
+                 FALSE);
   }
   table_print(table, stdout, FALSE);
 }
@@ -84,8 +95,11 @@ static void print_prediction(const struct prediction *p, double resident)
 {
   printf("from %s: %u group%s, predicted latency %.3f ms, lower bound (longest stage) %.3f ms, resident %.3f "
          "ms\n\n",
-         strcmp(p->source, "host") == 0 ? "the host cache" : "the memory pool", p->grouping->groups,
-         p->grouping->groups == 1 ? "" : "s", p->latency_ns / 1e6, p->bound_ns / 1e6, resident / 1e6);
+         p->direct                        ? "the memory pool into GPU memory"
+         : strcmp(p->source, "host") == 0 ? "the host cache"
+                                          : "the memory pool",
+         p->grouping->groups, p->grouping->groups == 1 ? "" : "s", p->latency_ns / 1e6, p->bound_ns / 1e6,
+         resident / 1e6);
   print_groups(p);
   printf("\n");
 }
@@ -103,7 +117,7 @@ static void write_groups(struct json_writer *json, const struct prediction *p)
     static const char *const keys[] = {"net_ms", "pcie_ms", "compute_ms"};
     for (int stage = 0; stage < 3; stage++) {
       json_key(json, keys[stage]);
-      json_real(json, p->stages[j][stage] / 1e6);
+      json_real(json, has_stage(p, stage) ? p->stages[j][stage] / 1e6 : NAN);
     }
     json_object_close(json);
   }
@@ -134,6 +148,8 @@ static void print_json(const struct prediction *p, uint32_t count, const struct 
     json_object_open(json);
     json_key(json, "source");
     json_string(json, p[i].source);
+    json_key(json, "path");
+    json_string(json, p[i].direct ? "gpudirect" : "host");
     json_key(json, "latency_ms");
     json_real(json, p[i].latency_ns / 1e6);
     json_key(json, "bound_ms");
@@ -185,6 +201,8 @@ static gboolean check_arguments(const struct model_arguments *a, GError **error)
     return input_error(error, NULL, 0, "--memory-servers: expected 1 to 64, found %d", a->memory_servers);
   if (a->source && strcmp(a->source, "remote") != 0 && strcmp(a->source, "host") != 0)
     return input_error(error, NULL, 0, "--source: expected remote or host, found '%s'", a->source);
+  if (a->path && strcmp(a->path, "host") != 0 && strcmp(a->path, "gpudirect") != 0)
+    return input_error(error, NULL, 0, "--path: expected host or gpudirect, found '%s'", a->path);
   return TRUE;
 }
 
@@ -205,10 +223,11 @@ static gboolean show(const struct model_arguments *a, const char *name, GError *
   uint32_t count = 0;
   for (int source = SOURCE_HOST; source <= SOURCE_REMOTE; source++) {
     const char *text = source == SOURCE_HOST ? "host" : "remote";
+    gboolean direct = source == SOURCE_REMOTE && a->path && strcmp(a->path, "gpudirect") == 0;
     struct load_path path = cost_load_path(&gpu, &memory, (uint32_t)a->memory_servers, SHARDING_HYBRID, FALSE,
-                                           (enum load_source)source);
+                                           direct, (enum load_source)source);
     if (!a->source || strcmp(a->source, text) == 0)
-      predict(&p[count++], profile, &policy, &path, text);
+      predict(&p[count++], profile, &policy, &path, text, direct);
   }
   double resident = grouping_resident_ns(p[0].grouping, gpu.launch_ns);
   if (a->json) {
@@ -233,6 +252,7 @@ gboolean model_show(int argc, char **argv, GError **error)
       {"memory-hardware", 0, 0, G_OPTION_ARG_FILENAME, &a.memory_hardware, NULL, NULL},
       {"memory-servers", 0, 0, G_OPTION_ARG_INT, &a.memory_servers, NULL, NULL},
       {"source", 0, 0, G_OPTION_ARG_FILENAME, &a.source, NULL, NULL},
+      {"path", 0, 0, G_OPTION_ARG_FILENAME, &a.path, NULL, NULL},
       {"json", 0, 0, G_OPTION_ARG_NONE, &a.json, NULL, NULL},
       {NULL, 0, 0, 0, NULL, NULL, NULL},
   };
@@ -243,6 +263,7 @@ gboolean model_show(int argc, char **argv, GError **error)
   g_free(a.hardware);
   g_free(a.memory_hardware);
   g_free(a.source);
+  g_free(a.path);
   return good;
 }
 

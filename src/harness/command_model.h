@@ -17,8 +17,8 @@ gboolean model_run(const struct model_part *parts, int argc, char **argv, GError
 gboolean model_show(int argc, char **argv, GError **error);
 
 #define MODEL_SHOW_USAGE                                                                                     \
-  "model show PROFILE [--grouping G] [--hardware H] [--source remote|host] [--memory-servers N]\n"           \
-  "                  [--memory-hardware H] [--json]\n"
+  "model show PROFILE [--grouping G] [--hardware H] [--source remote|host] [--path host|gpudirect]\n"        \
+  "                  [--memory-servers N] [--memory-hardware H] [--json]\n"
 
 #define MODEL_SHOW_HELP                                                                                      \
   "show: cuts a profile into groups and predicts when each has passed the network, PCIe and compute, alone " \
@@ -29,12 +29,16 @@ gboolean model_show(int argc, char **argv, GError **error);
   "  --grouping G          per-layer, fixed:BYTES, count:N, per-app or optimal (default)\n"                  \
   "  --hardware H          experiments/hardware/H.ini or a path; default p3dn\n"                             \
   "  --source S            remote or host; default both\n"                                                   \
+  "  --path P              of the remote source: through host memory (default), or gpudirect, straight "     \
+  "into "                                                                                                    \
+  "GPU memory\n"                                                                                             \
   "  --memory-servers N    default 4, with hybrid sharding\n"                                                \
   "  --memory-hardware H   of the memory servers; default as --hardware\n"                                   \
   "  --json                one JSON object\n"                                                                \
   "\n"                                                                                                       \
   "Examples:\n"                                                                                              \
   "  distmind-sim model show resnet152 --hardware h200\n"                                                    \
-  "  distmind-sim model show bert_base --grouping fixed:16777216 --source remote\n"
+  "  distmind-sim model show bert_base --grouping fixed:16777216 --source remote\n"                          \
+  "  distmind-sim model show bert_base --hardware h200 --source remote --path gpudirect\n"
 
 #endif

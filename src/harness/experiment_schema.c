@@ -131,11 +131,14 @@ const struct setting experiment_settings[] = {
     ROW("pipeline", "order", CHOICE, CHOICE(order, orders),
         DEFAULT("parallel", "streams of a load at once, or group after group")),
     ROW("pipeline", "window_mb", BYTES, NUMBER(window_bytes, MB, 0, 1e9, "MB"),
-        DEFAULT("0", "arrived bytes waiting for PCIe at which a stream pauses; 0 = unbounded")),
+        DEFAULT("0", "arrived bytes waiting for PCIe at which a stream pauses; 0 = unbounded; nothing waits "
+                     "where path = gpudirect")),
     ROW("pipeline", "replicas", UINT32, NUMBER(replicas, 1, 1, EXPERIMENT_SERVERS_MAX, ""),
         DEFAULT("1", "copies of each shard")),
     ROW("pipeline", "path", CHOICE, CHOICE(gpudirect, load_paths),
-        DEFAULT("host", "loads go through host memory or gpudirect")),
+        DEFAULT("host",
+                "loads from the memory pool go through host memory, or gpudirect: NICs write them into "
+                "GPU memory")),
 
     ROW("training", "model", TEXT, TEXT(AT(train_model)),
         DEFAULT("none", "profile that trains on GPUs without requests")),

@@ -49,7 +49,8 @@ static gboolean find_loader(const struct story *story, int64_t *loader, GError *
   return read_cause(story, statement, loader, error);
 }
 
-/* The request for which the model's groups came to the server while it was loaded. */
+/* The request for which the model's groups came to the server while it was loaded: for this GPU if any did
+ * (with gpudirect, what came for another one is of no use). */
 static gboolean find_fetcher(const struct story *story, int64_t loader, int64_t *fetcher, GError **error)
 {
   g_autoptr(sqlite3_stmt) statement =
@@ -59,13 +60,14 @@ static gboolean find_fetcher(const struct story *story, int64_t loader, int64_t 
                     "(SELECT max(time_ns) FROM decision WHERE run = ?1 AND request IN (?2, ?5) AND kind = "
                     "'load') AND server IN "
                     "(SELECT server FROM decision WHERE run = ?1 AND request = ?2 AND kind = 'dispatch') "
-                    "ORDER BY time_ns DESC, seq DESC LIMIT 1",
+                    "ORDER BY gpu IS NOT ?6, time_ns DESC, seq DESC LIMIT 1",
                     error);
   if (!statement)
     return FALSE;
   sqlite3_bind_text(statement, 3, story->model, -1, SQLITE_TRANSIENT);
   sqlite3_bind_int64(statement, 4, story->end_ns);
   sqlite3_bind_int64(statement, 5, loader);
+  sqlite3_bind_int64(statement, 6, story->gpu);
   return read_cause(story, statement, fetcher, error);
 }
 

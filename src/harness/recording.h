@@ -1,7 +1,7 @@
 /* Recordings: what every actor of a run was told and did, in order (seam_form.h), in one file, so that the
  * core can be fed the same again (`distmind-sim rerun`).
  *
- * Format, version 1, all little-endian. A file: 8 bytes "DMRECORD", u32 version, u32 kind (enum
+ * Format, version 2, all little-endian. A file: 8 bytes "DMRECORD", u32 version, u32 kind (enum
  * recording_kind), then blocks. A block: u32 size of its payload (at most RECORDING_BLOCK), u32 flags, u64
  * checksum (block_checksum), the payload. A part is one actor's life in one run: the
  * payloads of a block with RECORDING_BEGINS and of those after it, laid end to end, are its head and its
@@ -18,7 +18,7 @@
 #include "harness/seam_form.h"
 #include "harness/setup.h"
 
-#define RECORDING_VERSION  1
+#define RECORDING_VERSION  2
 #define RECORDING_BLOCK    (64 * 1024)
 #define RECORDING_FLUSH_NS (100 * NS_PER_MS) /* what a killed process may have had in hand */
 

@@ -26,23 +26,18 @@ static const struct seam_field tag[] = {FIELD(seam_tag, U64, tag), END};
 static const struct seam_field peer[] = {FIELD(seam_peer, ACTOR, peer), END};
 static const struct seam_field timer[] = {FIELD(seam_timer, I64, delay_ns), FIELD(seam_timer, U64, tag), END};
 
-static const struct seam_field completion[] = {FIELD(completion, U64, tag), FIELD(completion, U32, status),
-                                               FIELD(completion, U64, bytes), FIELD(completion, U64, steps),
-                                               END};
+static const struct seam_field completion[] = {FIELD(completion, U64, tag),    FIELD(completion, U32, status),
+                                               FIELD(completion, U64, bytes),  FIELD(completion, U64, steps),
+                                               FIELD(completion, U32, groups), END};
 
-static const struct seam_field fetch[] = {FIELD(fetch_spec, U32, model),
-                                          FIELD(fetch_spec, U32, source),
-                                          FIELD(fetch_spec, U32, gpu),
-                                          FIELD(fetch_spec, U32, first_group),
-                                          FIELD(fetch_spec, U32, sequential),
-                                          FIELD(fetch_spec, U64, window_bytes),
-                                          FIELD(fetch_spec, U64, ring_bytes),
-                                          FIELD(fetch_spec, U64, request),
-                                          FIELD(fetch_spec, U64, tag),
-                                          FIELD(fetch_spec, SERVERS, server),
-                                          FIELD(fetch_spec, RANGES, host),
-                                          FIELD(fetch_spec, PLAN, plan),
-                                          END};
+static const struct seam_field fetch[] = {
+    FIELD(fetch_spec, U32, model),      FIELD(fetch_spec, U32, source),
+    FIELD(fetch_spec, U32, gpu),        FIELD(fetch_spec, U32, first_group),
+    FIELD(fetch_spec, U32, sequential), FIELD(fetch_spec, U64, window_bytes),
+    FIELD(fetch_spec, U64, ring_bytes), FIELD(fetch_spec, U64, request),
+    FIELD(fetch_spec, U64, tag),        FIELD(fetch_spec, SERVERS, server),
+    FIELD(fetch_spec, RANGES, host),    FIELD(fetch_spec, RANGES, device),
+    FIELD(fetch_spec, PLAN, plan),      END};
 
 static const struct seam_field copy[] = {FIELD(copy_spec, U32, gpu),
                                          FIELD(copy_spec, U32, lane),
@@ -62,15 +57,23 @@ static const struct seam_field copy[] = {FIELD(copy_spec, U32, gpu),
                                          FIELD(copy_spec, RANGES, device),
                                          END};
 
-static const struct seam_field compute[] = {
-    FIELD(compute_spec, U32, gpu),         FIELD(compute_spec, U32, stream),
-    FIELD(compute_spec, U32, model),       FIELD(compute_spec, U32, group),
-    FIELD(compute_spec, U64, offset),      FIELD(compute_spec, U64, bytes),
-    FIELD(compute_spec, REAL, compute_ns), FIELD(compute_spec, U32, layers),
-    FIELD(compute_spec, U32, loaded),      FIELD(compute_spec, U64, after),
-    FIELD(compute_spec, U64, request),     FIELD(compute_spec, U64, tag),
-    FIELD(compute_spec, U64, steps),       FIELD(compute_spec, RANGES, device),
-    FIELD(compute_spec, LAYERS, layer_ns), END};
+static const struct seam_field compute[] = {FIELD(compute_spec, U32, gpu),
+                                            FIELD(compute_spec, U32, stream),
+                                            FIELD(compute_spec, U32, model),
+                                            FIELD(compute_spec, U32, group),
+                                            FIELD(compute_spec, U64, offset),
+                                            FIELD(compute_spec, U64, bytes),
+                                            FIELD(compute_spec, REAL, compute_ns),
+                                            FIELD(compute_spec, U32, layers),
+                                            FIELD(compute_spec, U32, loaded),
+                                            FIELD(compute_spec, U64, after),
+                                            FIELD(compute_spec, U64, after_fetch),
+                                            FIELD(compute_spec, U64, request),
+                                            FIELD(compute_spec, U64, tag),
+                                            FIELD(compute_spec, U64, steps),
+                                            FIELD(compute_spec, RANGES, device),
+                                            FIELD(compute_spec, LAYERS, layer_ns),
+                                            END};
 
 static const struct seam_field place[] = {FIELD(seam_place, U32, model),    FIELD(seam_place, U64, offset),
                                           FIELD(seam_place, U64, bytes),    FIELD(seam_place, U32, gpu),
@@ -240,6 +243,7 @@ gboolean seam_read_input(enum seam_kind kind, const uint8_t *data, size_t size,
     status = view_small(&v);
     input->completion.bytes = view_number(&v);
     input->completion.steps = view_number(&v);
+    input->completion.groups = view_small(&v);
     break;
   case SEAM_PEER_LOST:
     input->peer = view_small(&v);

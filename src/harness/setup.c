@@ -135,9 +135,14 @@ static char *notices_text(const struct setup *setup)
         g_string_append_printf(names, "%s%s on %s", names->len ? ", " : "", profile->name,
                                setup->config.hardware[hw].gpu);
   }
-  char *text = names->len ? g_strdup_printf("uses estimated profiles: %s", names->str) : g_strdup("");
-  g_string_free(names, TRUE);
-  return text;
+  if (names->len)
+    g_string_prepend(names, "uses estimated profiles: ");
+  if (setup->config.gpudirect && setup->config.window_bytes > 0)
+    g_string_append_printf(names,
+                           "%spipeline.window_mb holds nothing back: with path = gpudirect, loads from the "
+                           "memory pool do not wait for PCIe",
+                           names->len ? "\n" : "");
+  return g_string_free(names, FALSE);
 }
 
 /* --- all of it
@@ -183,6 +188,7 @@ static void policies_init(struct setup *setup, gboolean keep_heartbeats)
   config->balancer = choose_balancer(e, config->system);
   config->sharding = e->sharding_set ? e->sharding : config->system->sharding;
   config->sequential = e->order == ORDER_SEQUENTIAL;
+  config->gpudirect = e->gpudirect && config->system->residence == RESIDENCE_POOL;
   config->window_bytes = e->window_bytes;
   config->replicas = MAX(1, e->replicas);
   config->ssd_copies = e->ssd_copies;
@@ -216,9 +222,9 @@ struct setup *setup_new(const struct experiment *e, uint32_t capabilities, gbool
   popular_init(setup);
   policies_init(setup, keep_heartbeats);
   const struct grouping_policy *grouping = e->grouping_set ? &e->grouping : &config->system->grouping;
-  setup->plans =
-      load_plans_new(setup->catalog, config->hardware, &config->memory_hardware,
-                     config->memory_servers_at_start, config->sharding, config->sequential, grouping);
+  setup->plans = load_plans_new(setup->catalog, config->hardware, &config->memory_hardware,
+                                config->memory_servers_at_start, config->sharding, config->sequential,
+                                config->gpudirect, grouping);
   config->plans = setup->plans;
   if (keep_heartbeats && e->heartbeat_ns == 0)
     return input_error(error, e->path, 0,

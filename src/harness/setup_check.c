@@ -82,7 +82,7 @@ static gboolean check_host(const struct setup *setup, GError **error)
     if (config->system->residence == RESIDENCE_HOST)
       needs = all_models(config->catalog);
     else if (config->system->residence == RESIDENCE_POOL || config->system->residence == RESIDENCE_SSD)
-      needs = most_cache(setup->experiment) + config->server[s].gpus * config->staging_bytes;
+      needs = most_cache(setup->experiment) + config->server[s].gpus * config_staging_bytes(config);
     if (needs > hw->host_memory_bytes)
       return refuse(setup, error, "host memory of a GPU server", (double)needs,
                     (double)hw->host_memory_bytes);
@@ -138,7 +138,7 @@ static gboolean check_ssd(const struct setup *setup, GError **error)
 static gboolean check_staging(const struct setup *setup, GError **error)
 {
   const struct config *config = &setup->config;
-  if (!config->system->pipelined || config->system->residence == RESIDENCE_HOST)
+  if (!config->system->pipelined || config->system->residence == RESIDENCE_HOST || config->gpudirect)
     return TRUE;
   enum load_source source = config->system->residence == RESIDENCE_SSD ? SOURCE_SSD : SOURCE_REMOTE;
   for (uint32_t p = 0; p < setup->plans->profiles; p++)
@@ -165,6 +165,11 @@ static gboolean check_needs(const struct setup *setup, uint32_t capabilities, GE
                {WORLD_PAGEABLE, "pageable copies"},
                {WORLD_SPACE_SHARING, "GPUs shared in space"},
                {WORLD_UNBOUNDED_MEMORY, "unbounded memory"}};
+  if (setup->config.gpudirect && !(capabilities & WORLD_GPUDIRECT))
+    return input_error(
+        error, setup->experiment->path, 0,
+        "pipeline.path: expected host, found gpudirect: no network writes into GPU memory in this "
+        "world");
   for (size_t i = 0; i < G_N_ELEMENTS(names); i++)
     if (setup->config.system->needs & names[i].bit & ~capabilities)
       return input_error(error, setup->experiment->path, 0, "system %s needs %s, which this world lacks",
@@ -177,9 +182,6 @@ gboolean setup_check(const struct setup *setup, uint32_t capabilities, GError **
   if (setup->config.servers > GPU_SERVERS_MAX)
     return input_error(error, setup->experiment->path, 0, "expected at most %d GPU servers, found %u",
                        GPU_SERVERS_MAX, setup->config.servers);
-  if (setup->experiment->gpudirect)
-    return input_error(error, setup->experiment->path, 0,
-                       "pipeline.path: expected host, found gpudirect, which no world has yet");
   if (catalog_models(setup->catalog) == 0)
     return input_error(error, setup->experiment->path, 0, "expected a model in [models], found none");
   return check_needs(setup, capabilities, error) && check_gpu(setup, error) && check_host(setup, error) &&

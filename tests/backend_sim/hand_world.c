@@ -61,7 +61,10 @@ static op_id begin(struct hand_world *w, struct completion completion)
 
 static op_id fetch(struct world *world, const struct fetch_spec *spec)
 {
-  return begin(of(world), (struct completion){.tag = spec->tag, .bytes = spec->plan->total_bytes});
+  struct completion completion = {.tag = spec->tag, .bytes = spec->plan->total_bytes};
+  if (spec->device)
+    completion.groups = spec->plan->groups;
+  return begin(of(world), completion);
 }
 
 static op_id copy(struct world *world, const struct copy_spec *spec)
@@ -107,7 +110,8 @@ static const struct world_ops hand_ops = {.now = now,
                                           .cancel = cancel,
                                           .fill = fill,
                                           .serve = serve,
-                                          .record = record};
+                                          .record = record,
+                                          .capabilities = WORLD_GPUDIRECT};
 
 struct hand_world *hand_world_new(const char *name, const struct setup *setup, actor_id self, guint32 seed)
 {
@@ -186,7 +190,9 @@ void hand_world_turn(struct hand_world *w)
   guint index = (guint)g_rand_int_range(w->random, 0, (gint32)MIN(3, w->ops->len));
   struct completion completion = g_array_index(w->ops, struct completion, index);
   g_array_remove_index(w->ops, index);
-  if (g_rand_int_range(w->random, 0, 20) == 0)
+  if (g_rand_int_range(w->random, 0, 20) == 0) {
     completion.status = OP_FAILED;
+    completion.groups /= 2;
+  }
   recorder_actor.completion(w->recorder, &completion);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "backend_sim/run.h"
-#include "core/world.h"
+#include "backend_sim/sim.h"
 #include "harness/report.h"
 
 static const char hardware_text[] = "[hardware]\n"
@@ -130,8 +130,7 @@ static struct setup *set_up(const struct lab *lab, const char *system, GPtrArray
   *experiment = experiment_load(path, system, (char **)sets->pdata, error);
   for (uint32_t i = 0; *experiment && i < (*experiment)->events; i++)
     fails |= (*experiment)->event[i].kind == EVENT_FAIL;
-  uint32_t can = WORLD_SSD | WORLD_PAGEABLE | WORLD_SPACE_SHARING | WORLD_UNBOUNDED_MEMORY;
-  return *experiment ? setup_new(*experiment, can, fails, error) : NULL;
+  return *experiment ? setup_new(*experiment, SIM_CAPABILITIES, fails, error) : NULL;
 }
 
 static GPtrArray *sets_of(const char *system, va_list list)

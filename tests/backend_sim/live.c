@@ -65,17 +65,18 @@ gboolean live_collide(const struct live *a, const struct live *b)
   return FALSE;
 }
 
-void live_doom(const GPtrArray *all, const struct live *failed)
+void live_doom(const GPtrArray *all, const struct live *failed, uint32_t groups)
 {
   gboolean later = FALSE;
   for (guint i = 0; i < all->len; i++) {
     const struct live *other = g_ptr_array_index(all, i);
-    gboolean fails =
-        other->after == failed->op || (later && failed->kind == COPY && same_lane(other, failed));
+    gboolean fails = other->after == failed->op ||
+                     (later && failed->kind == COPY && same_lane(other, failed)) ||
+                     (failed->direct && other->after_fetch == failed->op && other->group >= groups);
     later |= other == failed;
     if (!fails || other->accesses->len == 0)
       continue;
     g_array_set_size(other->accesses, 0);
-    live_doom(all, other);
+    live_doom(all, other, 0);
   }
 }

@@ -30,7 +30,7 @@ struct live {
   GArray *accesses;
   const struct fetch_plan *plan;
   uint32_t first_group;
-  gboolean remote;
+  gboolean remote, direct; /* direct: a fetch into GPU memory, or a computation after one */
   uint32_t server[MEMORY_SERVERS_MAX];
 };
 
@@ -40,9 +40,9 @@ void live_free(gpointer live);
 struct live *live_find(const GPtrArray *all, op_id op);
 /* b, begun after a, starts only when a is over (or, a being its fetch, its part of a). */
 gboolean live_ordered(const GPtrArray *all, const struct live *a, const struct live *b);
-/* The operation has failed: what must fail with it (what is after it, of a copy the rest of its lane) touches
- * nothing any more. */
-void live_doom(const GPtrArray *all, const struct live *failed);
+/* The operation has failed: what must fail with it (what is after it, of a copy the rest of its lane, of a
+ * fetch into GPU memory what is after its groups from `groups` on) touches nothing any more. */
+void live_doom(const GPtrArray *all, const struct live *failed, uint32_t groups);
 /* Both touch the same bytes, and one of them writes. */
 gboolean live_collide(const struct live *a, const struct live *b);
 

@@ -10,7 +10,7 @@ struct loose_op {
   uint64_t tag;
   enum kind kind;
   uint32_t gpu, lane, group;
-  gboolean to_host, fails, cancelled;
+  gboolean to_host, fails, cancelled, direct;
   const struct fetch_plan *plan; /* of a fetch */
   uint32_t first, here;          /* groups before `here` have come */
   gboolean *copied;              /* [groups] */
@@ -118,7 +118,8 @@ static op_id on_fetch(struct world *world, const struct fetch_spec *spec)
   o->plan = spec->plan;
   o->first = o->here = spec->first_group;
   o->copied = g_new0(gboolean, spec->plan->groups + 1);
-  o->ring = spec->ring_bytes;
+  o->ring = spec->device ? UINT64_MAX : spec->ring_bytes;
+  o->direct = spec->device != NULL;
   w->watch->fetch(w->watch->context, SELF, o->op, spec);
   return o->op;
 }
@@ -143,7 +144,9 @@ static op_id on_compute(struct world *world, const struct compute_spec *spec)
   struct loose_op *o = op_new(w, COMPUTE, spec->tag);
   o->gpu = spec->gpu;
   o->lane = spec->stream;
+  o->group = spec->group;
   o->after = spec->after;
+  o->after_fetch = spec->after_fetch;
   o->steps = spec->steps;
   w->watch->compute(w->watch->context, SELF, o->op, spec);
   return o->op;
@@ -172,14 +175,15 @@ static const struct world_ops loose_ops = {.now = on_now,
                                            .compute = on_compute,
                                            .cancel = on_cancel,
                                            .fill = on_fill,
-                                           .capabilities = WORLD_PAGEABLE | WORLD_SSD};
+                                           .capabilities = WORLD_PAGEABLE | WORLD_SSD | WORLD_GPUDIRECT};
 
 /* --- what happens
  * ---------------------------------------------------------------------------------------------------*/
 
 static void op_end(struct loose_world *w, struct loose_op *o, enum op_status status)
 {
-  struct completion c = {.tag = o->tag, .status = status, .steps = o->steps};
+  struct completion c = {
+      .tag = o->tag, .status = status, .groups = o->direct ? o->here : 0, .steps = o->steps};
   op_id op = o->op;
   if (status != OP_DONE)
     g_hash_table_add(w->bad, g_memdup2(&op, sizeof op));
@@ -206,12 +210,12 @@ static gboolean fits_ring(const struct loose_op *o)
   return end - o->plan->group_offset[first] <= o->ring;
 }
 
-/* Copies that name a fetch which ends badly: those whose group came go on without it. */
-static void let_copies_go(struct loose_world *w, const struct loose_op *fetch)
+/* What names a fetch which ends badly: those whose group came go on without it. */
+static void let_others_go(struct loose_world *w, const struct loose_op *fetch)
 {
   for (guint i = 0; i < w->live->len; i++) {
     struct loose_op *o = op_at(w, i);
-    if (o->kind == COPY && o->after_fetch == fetch->op && o->group < fetch->here)
+    if (o->after_fetch == fetch->op && o->group < fetch->here)
       o->after_fetch = 0;
   }
 }
@@ -220,7 +224,7 @@ static gboolean fetch_step(struct loose_world *w, struct loose_op *o)
 {
   gboolean over = o->here == o->plan->groups;
   if ((o->cancelled || o->fails) && chance(w, 3)) {
-    let_copies_go(w, o);
+    let_others_go(w, o);
     op_end(w, o, o->cancelled ? OP_CANCELLED : OP_FAILED);
     return TRUE;
   }

@@ -105,6 +105,20 @@ static inline long double oracle_pipeline(const struct grouping *g, const struct
   return oracle_pipeline_on(0, g, p, hw, net, free_at);
 }
 
+/* comp(last) where the groups arrive in GPU memory: two stages, no PCIe after the network. */
+static inline long double oracle_two_stages(const struct grouping *g, const struct profile *p,
+                                            const struct hardware *hw, const long double *net)
+{
+  long double comp = 0, here = 0;
+  for (uint32_t j = 0; j < g->groups; j++) {
+    here = net[j] > here ? net[j] : here; /* behind the groups before it, as computing goes */
+    comp = (comp > here ? comp : here) + hw->group_sync_ns;
+    for (uint32_t i = g->first_layer[j]; i < g->first_layer[j + 1]; i++)
+      comp += p->timing[0].layer_ns[i] + hw->launch_ns;
+  }
+  return comp;
+}
+
 static inline long double oracle_resident(const struct profile *p, const struct hardware *hw)
 {
   long double sum = 0;

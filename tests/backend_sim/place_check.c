@@ -144,22 +144,26 @@ static void on_fetch(void *context, actor_id actor, op_id op, const struct fetch
   struct place_check *check = context;
   const struct fetch_plan *plan = spec->plan;
   struct live *live = live_new(actor, op, FETCH, spec->model);
-  struct memory *memory = memory_of(check, actor, NO_INDEX);
-  uint64_t zero = plan->groups ? plan->group_offset[0] : 0;
+  const struct ranges *place = spec->device ? spec->device : spec->host;
+  struct memory *memory = memory_of(check, actor, spec->device ? spec->gpu : NO_INDEX);
+  uint64_t ring = spec->device ? UINT64_MAX : spec->ring_bytes;
+  uint64_t zero = plan->groups && !spec->device ? plan->group_offset[0] : 0;
   live->plan = plan;
   live->first_group = spec->first_group;
   live->remote = spec->source == SOURCE_REMOTE;
-  live->ring = spec->ring_bytes < plan->total_bytes;
+  live->direct = spec->device != NULL;
+  live->ring = ring < plan->total_bytes;
   for (uint32_t s = 0; live->remote && s < plan->streams; s++)
     live->server[s] = spec->server[s];
-  if (ranges_bytes(spec->host) < spec->ring_bytes)
+  if (live->direct && (spec->host || spec->ring_bytes || spec->window_bytes || !live->remote))
+    problem(check, actor, "a fetch into GPU memory names host memory, a ring, a window or an SSD");
+  if (ranges_bytes(place) < (live->direct ? plan->total_bytes : ring))
     problem(check, actor, "a ring is larger than its place");
   for (uint32_t j = spec->first_group; j < plan->groups; j++) {
-    if (plan->group_bytes[j] > spec->ring_bytes)
+    if (plan->group_bytes[j] > ring)
       problem(check, actor, "group %u of model %u does not fit its ring", j, spec->model);
     else
-      access_add(check, live, memory, spec->host, spec->ring_bytes, zero, plan->group_offset[j],
-                 plan->group_bytes[j], TRUE);
+      access_add(check, live, memory, place, ring, zero, plan->group_offset[j], plan->group_bytes[j], TRUE);
   }
   for (guint i = 0; i < live->accesses->len; i++) {
     const struct access *a = &g_array_index(live->accesses, struct access, i);
@@ -167,6 +171,7 @@ static void on_fetch(void *context, actor_id actor, op_id op, const struct fetch
   }
   check->counts.fetches++;
   check->counts.rings += live->ring;
+  check->counts.direct += live->direct;
   expect_served(check, live, "as it begins");
   live_begin(check, live);
 }
@@ -174,18 +179,21 @@ static void on_fetch(void *context, actor_id actor, op_id op, const struct fetch
 /* --- copies and computations
  * ----------------------------------------------------------------------------------------*/
 
-static void expect_of_fetch(struct place_check *check, struct live *live, const struct copy_spec *spec)
+/* Of a copy, or of a computation after a fetch into GPU memory. */
+static void expect_of_fetch(struct place_check *check, struct live *live, uint64_t offset, uint64_t bytes)
 {
-  const struct live *fetch = live_find(check->live, spec->after_fetch);
+  const struct live *fetch = live_find(check->live, live->after_fetch);
   if (!fetch)
     return;
   const struct fetch_plan *plan = fetch->plan;
   live->ring = fetch->ring;
-  if (fetch->kind != FETCH || fetch->model != spec->model || spec->group >= plan->groups ||
-      plan->group_offset[spec->group] != spec->offset || plan->group_bytes[spec->group] != spec->bytes)
-    problem(check, live->actor, "a copy of model %u is of another group than its fetch's", spec->model);
+  live->direct = fetch->direct;
+  if (fetch->kind != FETCH || fetch->model != live->model || fetch->direct != (live->kind == COMPUTE) ||
+      live->group >= plan->groups || plan->group_offset[live->group] != offset ||
+      plan->group_bytes[live->group] != bytes)
+    problem(check, live->actor, "what is after a fetch of model %u is of another group", live->model);
   /* It reads exactly where the fetch writes the group. */
-  for (guint i = 0; spec->group >= fetch->first_group && i < live->accesses->len; i++) {
+  for (guint i = 0; live->group >= fetch->first_group && i < live->accesses->len; i++) {
     const struct access *read = &g_array_index(live->accesses, struct access, i);
     gboolean found = read->write;
     for (guint k = 0; k < fetch->accesses->len && !found; k++) {
@@ -193,7 +201,7 @@ static void expect_of_fetch(struct place_check *check, struct live *live, const 
       found = written->at == read->at && written->length == read->length && written->image == read->image;
     }
     if (!found)
-      problem(check, live->actor, "a copy of model %u does not read where its fetch writes", spec->model);
+      problem(check, live->actor, "what is after a fetch of model %u reads elsewhere", live->model);
   }
 }
 
@@ -218,7 +226,7 @@ static void on_copy(void *context, actor_id actor, op_id op, const struct copy_s
   else if (check->config->system->residence != RESIDENCE_EVERYWHERE)
     problem(check, actor, "a copy of model %u has no place on its GPU", spec->model);
   check->counts.copies++;
-  expect_of_fetch(check, live, spec);
+  expect_of_fetch(check, live, spec->offset, spec->bytes);
   live_begin(check, live);
   if (!live_find(check->live, spec->after_fetch))
     expect_content(check, live, "beginning");
@@ -230,20 +238,24 @@ static void on_compute(void *context, actor_id actor, op_id op, const struct com
   struct live *live = live_new(actor, op, COMPUTE, spec->model);
   live->gpu = spec->gpu;
   live->lane = spec->stream;
+  live->group = spec->group;
   live->after = spec->after;
+  live->after_fetch = spec->after_fetch;
   if (spec->device)
     access_add(check, live, memory_of(check, actor, spec->gpu), spec->device, UINT64_MAX, 0, spec->offset,
                spec->bytes, FALSE);
   else if (spec->model != NO_INDEX && check->config->system->residence != RESIDENCE_EVERYWHERE)
     problem(check, actor, "a computation of model %u has no place", spec->model);
   check->counts.computes++;
+  expect_of_fetch(check, live, spec->offset, spec->bytes);
   live_begin(check, live);
-  if (!live_find(check->live, spec->after))
+  if (!live_find(check->live, spec->after) && !live_find(check->live, spec->after_fetch))
     expect_content(check, live, "beginning");
 }
 
-/* What a copy brought is there; so is, in host memory, the group that a fetch brought for it. */
-static void copy_done(const struct live *live)
+/* What a copy brought is there; so is the group that a fetch brought for it, in host memory, or for a
+ * computation, in the GPU's. */
+static void brought(const struct live *live)
 {
   for (guint i = 0; i < live->accesses->len; i++) {
     const struct access *a = &g_array_index(live->accesses, struct access, i);
@@ -252,10 +264,15 @@ static void copy_done(const struct live *live)
   }
 }
 
-static void fetch_done(const struct live *live)
+/* Its first groups are there, all of them where it ended well. */
+static void fetch_done(const struct live *live, uint32_t groups)
 {
+  const struct fetch_plan *plan = live->plan;
+  uint64_t end = groups >= plan->groups ? UINT64_MAX : plan->group_offset[groups];
   for (guint i = 0; !live->ring && i < live->accesses->len; i++) {
     const struct access *a = &g_array_index(live->accesses, struct access, i);
+    if (a->image >= end)
+      break;
     content_set(a->memory->content, a->at, a->length, live->model, a->image);
   }
 }
@@ -269,18 +286,20 @@ static void on_ended(void *context, actor_id actor, op_id op, const struct compl
     return;
   }
   if (completion->status == OP_DONE) {
+    if (live->kind == COPY || live->direct)
+      brought(live);
     if (live->kind == COMPUTE)
       expect_content(check, live, "ending");
-    else if (live->kind == COPY)
-      copy_done(live);
-    else
-      fetch_done(live);
+    else if (live->kind == FETCH)
+      fetch_done(live, UINT32_MAX);
     if (live->kind == FETCH)
       expect_served(check, live, "as it ends");
   } else {
     check->counts.broken++;
     g_hash_table_add(check->failed, g_memdup2(&op, sizeof op));
-    live_doom(check->live, live);
+    live_doom(check->live, live, completion->groups);
+    if (live->direct && live->kind == FETCH)
+      fetch_done(live, completion->groups);
   }
   g_ptr_array_remove(check->live, live);
 }

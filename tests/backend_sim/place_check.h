@@ -23,7 +23,7 @@ void place_check_host_grows(struct place_check *check);
 
 /* What was watched: so that a test knows that there was something to find. */
 struct place_counts {
-  uint64_t fetches, copies, computes, fills, served, unserved, rings, broken;
+  uint64_t fetches, copies, computes, fills, served, unserved, rings, broken, direct;
 };
 struct place_counts place_check_counts(const struct place_check *check);
 

@@ -180,7 +180,7 @@ void small_world_plan(struct small_world *w)
   config->memory_servers_at_start = w->memory_servers;
   config->memory_servers = w->memory_servers + w->memory_servers_later;
   w->plans = load_plans_new(w->catalog, config->hardware, &config->memory_hardware, w->memory_servers,
-                            config->sharding, config->sequential, &w->grouping);
+                            config->sharding, config->sequential, config->gpudirect, &w->grouping);
   config->plans = w->plans;
 }
 

@@ -11,6 +11,7 @@
 
 struct client {
   uint32_t answers[REQUESTS], completed, lost;
+  uint64_t direct; /* fetches into GPU memory */
 };
 
 static void on_done(void *context, const struct message_done *done)
@@ -27,11 +28,12 @@ static int draw(GRand *rand, int low, int high)
   return g_rand_int_range(rand, low, high + 1);
 }
 
-static struct small_world *draw_world(GRand *rand, const char *system)
+static struct small_world *draw_world(GRand *rand, const char *system, gboolean direct)
 {
   struct small_world *w = small_world_new(system);
   struct config *config = &w->config;
   uint64_t largest = 0;
+  config->gpudirect = direct;
   w->grouping = (struct grouping_policy){GROUPING_COUNT, (uint64_t)draw(rand, 1, 6)};
   w->gpus_per_server = (uint32_t)draw(rand, 1, 3);
   w->memory_servers = (uint32_t)draw(rand, 2, 5);
@@ -140,10 +142,10 @@ static void tell_all_alive(struct loose_world *loose, const struct small_world *
     loose_world_tell(loose, &(struct message){.type = MESSAGE_MEMBER, .member = {.index = i, .alive = 1}});
 }
 
-static struct client run(const char *system, guint32 seed)
+static struct client run(const char *system, gboolean direct, guint32 seed)
 {
   g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
-  struct small_world *w = draw_world(rand, system);
+  struct small_world *w = draw_world(rand, system, direct);
   struct place_check *check = place_check_new(&w->config);
   struct client client = {{0}};
   uint32_t sent = 0;
@@ -169,6 +171,9 @@ static struct client run(const char *system, guint32 seed)
   for (uint32_t i = 0; i < sent; i++)
     cr_assert_eq(client.answers[i], 1, "%s, seed %u: request %u has %u answers", system, seed, i,
                  client.answers[i]);
+  struct place_counts counts = place_check_counts(check);
+  client.direct = counts.direct;
+  cr_assert(direct ? counts.direct == counts.fetches : counts.direct == 0);
   loose_world_free(loose);
   place_check_free(check);
   small_world_free(w);
@@ -181,10 +186,24 @@ Test(any_order, is_good_enough_for_every_loader)
   for (size_t i = 0; i < G_N_ELEMENTS(systems); i++) {
     uint32_t completed = 0, lost = 0;
     for (guint32 seed = 1; seed <= (i == 0 ? 300 : 60); seed++) {
-      struct client client = run(systems[i], seed);
+      struct client client = run(systems[i], FALSE, seed);
       completed += client.completed;
       lost += client.lost;
     }
     cr_expect(completed > 1000 && lost > 0, "%s: %u completed, %u lost", systems[i], completed, lost);
   }
+}
+
+Test(any_order, is_good_enough_for_loads_that_land_in_gpu_memory)
+{
+  uint32_t completed = 0, lost = 0;
+  uint64_t direct = 0;
+  for (guint32 seed = 1; seed <= 300; seed++) {
+    struct client client = run("distmind", TRUE, seed);
+    completed += client.completed;
+    lost += client.lost;
+    direct += client.direct;
+  }
+  cr_expect(completed > 1000 && lost > 0 && direct > 1000, "%u completed, %u lost, %lu fetches", completed,
+            lost, direct);
 }

@@ -46,16 +46,24 @@ static const struct {
   double nic, memory_nic, pcie;
 } rates[] = {{10e9, 4e9, 8e9}, {5e9, 4e9, 50e9}, {40e9, 3e9, 20e9}, {0, 2e9, 0}};
 
+/* Two rates one after the other; 0 is infinitely fast. */
+static double slower(double a, double b)
+{
+  return a > 0 && b > 0 ? MIN(a, b) : MAX(a, b);
+}
+
 /* A model never seen, the same from the GPU, another one that takes its place, and it again from the host
- * cache. */
+ * cache; with gpudirect, which no host cache sees, from the pool. */
 static void check_distmind(uint32_t g, enum sharding_kind sharding, gboolean sequential, uint32_t r,
-                           gboolean costs)
+                           gboolean costs, gboolean direct)
 {
   struct small_world *w = small_world_new("distmind");
   struct hardware *hw = &w->config.hardware[0];
   w->grouping = groupings[g];
   w->config.sharding = sharding;
   w->config.sequential = sequential;
+  w->config.gpudirect = direct;
+  w->config.window_bytes = direct; /* holds nothing back */
   w->config.gpu_models_max = 1;
   w->config.host_cache_bytes = costs ? 1000 * BYTES_PER_GB : 0;
   hw->nic_bytes_s = rates[r].nic;
@@ -73,21 +81,23 @@ static void check_distmind(uint32_t g, enum sharding_kind sharding, gboolean seq
   uint64_t cut[ORACLE_GROUPS_MAX][ORACLE_SLOTS_MAX];
   long double net[ORACLE_GROUPS_MAX];
   oracle_cut(remote, sharding, w->memory_servers, 0, cut);
-  oracle_net(cut, remote->groups, w->memory_servers, sequential, rates[r].memory_nic, rates[r].nic,
+  double ingress = direct ? slower(rates[r].nic, rates[r].pcie) : rates[r].nic;
+  oracle_net(cut, remote->groups, w->memory_servers, sequential, rates[r].memory_nic, ingress,
              hw->net_stream_ns, hw->net_group_ns, net);
   g_autofree char *what =
-      g_strdup_printf("grouping %u, %s, %s, rates %u, overheads %d", g, sharding_name(sharding),
-                      sequential ? "sequential" : "parallel", r, costs);
-  long double load = oracle_pipeline(remote, p, hw, net, 0);
+      g_strdup_printf("grouping %u, %s, %s, rates %u, overheads %d, gpudirect %d", g, sharding_name(sharding),
+                      sequential ? "sequential" : "parallel", r, costs, direct);
+  long double load = direct ? oracle_two_stages(remote, p, hw, net) : oracle_pipeline(remote, p, hw, net, 0);
   expect_ns(w, 0, load, 1, what);
   expect_ns(w, 1, oracle_resident(p, hw), 1, what);
   expect_ns(w, 2, load, 1, what);
+  gboolean cached = costs && !direct;
   long double again =
-      costs ? oracle_pipeline(small_world_grouping(w, model, SOURCE_HOST), p, hw, NULL, 0) : load;
+      cached ? oracle_pipeline(small_world_grouping(w, model, SOURCE_HOST), p, hw, NULL, 0) : load;
   expect_ns(w, 3, again, 1, what);
   struct usage usage;
   sim_usage(w->sim, &usage);
-  uint64_t loads = costs ? 2 : 3;
+  uint64_t loads = cached ? 2 : 3;
   cr_expect(usage.loads[SOURCE_REMOTE] == loads && usage.loads[SOURCE_HOST] == 3 - loads, "%s", what);
   cr_expect(usage.net_bytes == loads * p->param_bytes && usage.pcie_bytes == 3 * p->param_bytes,
             "%s: %" G_GUINT64_FORMAT " bytes over the network, %" G_GUINT64_FORMAT
@@ -103,7 +113,8 @@ Test(every_path, distmind_in_every_grouping_sharding_and_order)
       for (int sequential = 0; sequential < 2; sequential++)
         for (uint32_t r = 0; r < G_N_ELEMENTS(rates); r++)
           for (int costs = 0; costs < 2; costs++)
-            check_distmind(g, (enum sharding_kind)sharding, sequential, r, costs);
+            for (int direct = 0; direct < 2; direct++)
+              check_distmind(g, (enum sharding_kind)sharding, sequential, r, costs, direct);
 }
 
 static void check_local(const char *system, uint32_t g, gboolean costs)

@@ -208,13 +208,6 @@ Test(members, silence_that_nobody_would_notice_is_refused)
   cr_expect(strstr(message, "heartbeat_ms"), "%s", message);
 }
 
-Test(members, a_load_path_that_no_world_has_is_refused)
-{
-  g_autoptr(Lab) lab = lab_new();
-  g_autofree char *message = lab_refusal(lab, "distmind", "models.a=1", "pipeline.path=gpudirect", NULL);
-  cr_expect(strstr(message, "gpudirect"), "%s", message);
-}
-
 /* A server that was told to leave works off what it has: its GPU time counts until it has. */
 Test(members, gpu_time_counts_until_a_server_is_gone)
 {

@@ -162,11 +162,12 @@ static void happen(GRand *rand, struct small_world *w, struct happenings *h)
   }
 }
 
-static struct place_counts run(const char *system, guint32 seed)
+static struct place_counts run(const char *system, gboolean direct, guint32 seed)
 {
   g_autoptr(GRand) rand = g_rand_new_with_seed(seed);
   struct small_world *w = small_world_new(system);
   struct happenings h = {0};
+  w->config.gpudirect = direct;
   draw_world(rand, w);
   draw_requests(rand, w, 80);
   struct place_check *check = place_check_new(&w->config);
@@ -192,11 +193,11 @@ static struct place_counts run(const char *system, guint32 seed)
   return counts;
 }
 
-static struct place_counts runs(const char *system, guint32 seeds)
+static struct place_counts runs(const char *system, gboolean direct, guint32 seeds)
 {
   struct place_counts sum = {0};
   for (guint32 seed = 1; seed <= seeds; seed++) {
-    struct place_counts one = run(system, seed);
+    struct place_counts one = run(system, direct, seed);
     sum.fetches += one.fetches;
     sum.copies += one.copies;
     sum.computes += one.computes;
@@ -205,22 +206,31 @@ static struct place_counts runs(const char *system, guint32 seeds)
     sum.unserved += one.unserved;
     sum.rings += one.rings;
     sum.broken += one.broken;
+    sum.direct += one.direct;
   }
   return sum;
 }
 
 Test(places, of_distmind)
 {
-  struct place_counts c = runs("distmind", 300);
+  struct place_counts c = runs("distmind", FALSE, 300);
   cr_expect(c.rings > 500 && c.broken > 500 && c.served > c.fills / 2 && c.unserved > 500,
             "%lu rings, %lu broken, %lu served, %lu unserved", c.rings, c.broken, c.served, c.unserved);
+}
+
+Test(places, of_loads_that_land_in_gpu_memory)
+{
+  struct place_counts c = runs("distmind", TRUE, 200);
+  cr_expect(c.direct > 1000 && c.copies > 500 && c.broken > 500,
+            "%lu fetches, %lu of them direct, %lu copies, %lu broken", c.fetches, c.direct, c.copies,
+            c.broken);
 }
 
 Test(places, of_the_baselines)
 {
   static const char *const systems[] = {"pipeswitch", "ray", "mps", "serverlessllm", "ideal"};
   for (size_t i = 0; i < G_N_ELEMENTS(systems); i++) {
-    struct place_counts c = runs(systems[i], 150);
+    struct place_counts c = runs(systems[i], FALSE, 150);
     cr_expect(c.computes > 2000 && (c.copies > 500 || i == 4), "%s: %lu computations, %lu copies", systems[i],
               c.computes, c.copies);
   }

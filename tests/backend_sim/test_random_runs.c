@@ -90,6 +90,7 @@ static void draw_policies(struct draw *d)
   set(d, "pipeline.grouping=%s", PICK(d, "per-layer", "fixed:20000000", "count:3", "optimal"));
   set(d, "pipeline.order=%s", PICK(d, "parallel", "parallel", "sequential"));
   set(d, "pipeline.window_mb=%d", up_to(d, 2) * up_to(d, 40));
+  set(d, "pipeline.path=%s", PICK(d, "host", "gpudirect"));
   set(d, "cache.policy=%s", PICK(d, "default", "lru", "weighted"));
   if (strcmp(d->system, "mps") != 0 && strcmp(d->system, "serverlessllm") != 0)
     set(d, "balancing.policy=%s",

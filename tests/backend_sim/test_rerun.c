@@ -21,13 +21,16 @@ static const char experiment[] = "[experiment]\nname = rerun\nsystems = distmind
                                  "[workload]\nkind = poisson\nrate_rps = 100\nduration_s = 1\n"
                                  "[events]\nmore = at 0.5 add memory_server 1\n";
 
-static struct setup *new_setup(struct experiment **e)
+/* direct: remote loads land in GPU memory. */
+static struct setup *new_setup(struct experiment **e, gboolean direct)
 {
   g_autoptr(GError) error = NULL;
-  g_autoptr(Keyfile) keyfile = keyfile_parse("rerun.ini", experiment, strlen(experiment), &error);
+  g_autofree char *text =
+      g_strconcat(experiment, "[system distmind]\npath = ", direct ? "gpudirect\n" : "host\n", NULL);
+  g_autoptr(Keyfile) keyfile = keyfile_parse("rerun.ini", text, strlen(text), &error);
   *e = experiment_parse(keyfile, "distmind", NULL, &error);
   cr_assert(*e, "%s", error ? error->message : "");
-  struct setup *setup = setup_new(*e, 0, TRUE, &error);
+  struct setup *setup = setup_new(*e, WORLD_GPUDIRECT, TRUE, &error);
   cr_assert(setup, "%s", error ? error->message : "");
   return setup;
 }
@@ -77,10 +80,10 @@ static void say(struct hand_world *w, uint64_t id)
 }
 
 /* Path of the recording of a GPU server's life. */
-static char *gpu_server_life(const char *name, guint32 seed, unsigned turns)
+static char *gpu_server_life_on(const char *name, gboolean direct, guint32 seed, unsigned turns)
 {
   struct experiment *e;
-  struct setup *setup = new_setup(&e);
+  struct setup *setup = new_setup(&e, direct);
   struct hand_world *w = hand_world_new(name, setup, ACTOR(ACTOR_GPU_SERVER, 1), seed);
   struct gpu_server *server = gpu_server_new(&setup->config, 1, hand_world_seam(w));
   hand_world_start(w, &gpu_server_actor, server);
@@ -97,10 +100,15 @@ static char *gpu_server_life(const char *name, guint32 seed, unsigned turns)
   return hand_world_close(w);
 }
 
+static char *gpu_server_life(const char *name, guint32 seed, unsigned turns)
+{
+  return gpu_server_life_on(name, FALSE, seed, turns);
+}
+
 static char *memory_server_life(const char *name, guint32 seed)
 {
   struct experiment *e;
-  struct setup *setup = new_setup(&e);
+  struct setup *setup = new_setup(&e, FALSE);
   struct hand_world *w = hand_world_new(name, setup, ACTOR(ACTOR_MEMORY_SERVER, 2), seed);
   struct memory_server *server = memory_server_new(&setup->config, 2, hand_world_seam(w));
   hand_world_start(w, &memory_server_actor, server);
@@ -126,7 +134,8 @@ Test(rerun, the_same_lives_again)
   for (guint32 seed = 1; seed <= 20; seed++) {
     g_autoptr(GError) error = NULL;
     g_autofree char *name = g_strdup_printf("%s/%u", folder, seed);
-    g_autofree char *gpu = gpu_server_life(name, seed, 900), *memory = memory_server_life(name, seed);
+    g_autofree char *gpu = gpu_server_life_on(name, seed & 1, seed, 900),
+                    *memory = memory_server_life(name, seed);
     cr_assert(rerun_file(gpu, &totals, NULL, &error), "%s", error ? error->message : "");
     cr_assert(rerun_file(memory, &totals, NULL, &error), "%s", error ? error->message : "");
   }
@@ -268,11 +277,11 @@ Test(rerun, a_changed_output_is_named)
 /* Every input in turn: left out, or with another last byte. What follows from it differs, or it is seen to be
  * none that can come; where nothing follows from it (a byte of an operation's end that nobody reads) it is
  * the same. */
-Test(rerun, changed_inputs_are_found)
+static void check_changed_inputs(gboolean direct)
 {
   char *folder = new_folder();
   g_autofree char *name = g_build_filename(folder, "life", NULL);
-  g_autofree char *life = gpu_server_life(name, 11, 120);
+  g_autofree char *life = gpu_server_life_on(name, direct, 11, 120);
   unsigned found = 0, same = 0, breaches = 0;
   for (uint64_t at = 0; at < 100; at++)
     for (enum change change = CHANGE_INPUT; change <= CHANGE_DROP_INPUT; change++) {
@@ -293,6 +302,16 @@ Test(rerun, changed_inputs_are_found)
   cr_assert(found > 60 && breaches > 20 && same < found, "%u found, %u cannot come, %u the same", found,
             breaches, same);
   remove_folder(folder);
+}
+
+Test(rerun, changed_inputs_are_found)
+{
+  check_changed_inputs(FALSE);
+}
+
+Test(rerun, changed_inputs_are_found_where_loads_land_in_gpu_memory)
+{
+  check_changed_inputs(TRUE);
 }
 
 Test(rerun, another_configuration_is_refused)

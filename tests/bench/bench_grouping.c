@@ -108,7 +108,7 @@ static gboolean bench_hardware(const char *name, GError **error)
   gboolean met = TRUE;
   for (int source = SOURCE_HOST; source <= SOURCE_REMOTE; source++) {
     struct load_path path =
-        cost_load_path(&hardware, &hardware, 4, SHARDING_HYBRID, FALSE, (enum load_source)source);
+        cost_load_path(&hardware, &hardware, 4, SHARDING_HYBRID, FALSE, FALSE, (enum load_source)source);
     g_autofree char *what = g_strdup_printf("%s, %s", name, source == SOURCE_HOST ? "host" : "remote");
     met &= bench_path(profile, what, &path);
     path = (struct load_path){

@@ -164,7 +164,7 @@ struct scripted_world *scripted_world_new(const char *system)
   config->train_step_ns = NS_PER_MS;
   config->train_burst = 10;
   w->plans = load_plans_new(w->catalog, config->hardware, &config->memory_hardware, 3, config->sharding,
-                            FALSE, &config->system->grouping);
+                            FALSE, FALSE, &config->system->grouping);
   config->plans = w->plans;
   return w;
 }

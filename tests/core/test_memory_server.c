@@ -135,7 +135,7 @@ static struct script *script_new(enum sharding_kind sharding, uint32_t at_start,
                               .sharding = sharding,
                               .replicas = replicas};
   s->plans = load_plans_new(s->catalog, s->config.hardware, &s->config.memory_hardware, at_start, sharding,
-                            FALSE, &grouping);
+                            FALSE, FALSE, &grouping);
   s->config.plans = s->plans;
   s->server = memory_server_new(&s->config, ME, &s->world);
   memory_server_actor.start(s->server);

@@ -255,16 +255,27 @@ Test(sharding, load_paths_take_the_slower_end)
   };
   for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
     struct load_path path = cost_load_path(&gpu, &memory, cases[i].servers, cases[i].sharding,
-                                           cases[i].sequential, SOURCE_REMOTE);
+                                           cases[i].sequential, FALSE, SOURCE_REMOTE);
     cr_assert_eq(path.net_bytes_s, cases[i].rate, "case %zu", i);
     cr_assert(path.remote && path.net_stream_ns == 1 && path.net_group_ns == 2);
   }
-  struct load_path ssd = cost_load_path(&gpu, NULL, 0, SHARDING_HYBRID, FALSE, SOURCE_SSD);
+  struct load_path ssd = cost_load_path(&gpu, NULL, 0, SHARDING_HYBRID, FALSE, FALSE, SOURCE_SSD);
   cr_assert(ssd.remote && ssd.net_bytes_s == 3 && ssd.net_stream_ns == 0 && ssd.net_group_ns == 0);
-  struct load_path host = cost_load_path(&gpu, NULL, 0, SHARDING_HYBRID, FALSE, SOURCE_HOST);
+  struct load_path host = cost_load_path(&gpu, NULL, 0, SHARDING_HYBRID, FALSE, FALSE, SOURCE_HOST);
   cr_assert(!host.remote && host.net_bytes_s == 0 && host.pcie_bytes_s == 16 && host.launch_ns == 5);
+  /* Into GPU memory: the slowest of all three, and no PCIe stage; only what comes over the network. */
+  struct load_path direct = cost_load_path(&gpu, &memory, 4, SHARDING_HYBRID, FALSE, TRUE, SOURCE_REMOTE);
+  cr_assert(direct.remote && direct.net_bytes_s == 10 && direct.pcie_bytes_s == 0 &&
+            direct.pcie_transfer_ns == 0);
+  cr_assert(direct.net_stream_ns == 1 && direct.net_group_ns == 2 && direct.group_sync_ns == 4);
+  gpu.pcie_bytes_s = 7;
+  cr_assert_eq(cost_load_path(&gpu, &memory, 4, SHARDING_HYBRID, FALSE, TRUE, SOURCE_REMOTE).net_bytes_s, 7);
+  cr_assert_eq(cost_load_path(&gpu, &memory, 4, SHARDING_PER_APP, FALSE, TRUE, SOURCE_REMOTE).net_bytes_s, 4);
+  host = cost_load_path(&gpu, NULL, 0, SHARDING_HYBRID, FALSE, TRUE, SOURCE_HOST);
+  cr_assert(!host.remote && host.pcie_bytes_s == 7 && host.pcie_transfer_ns == 3);
   memory.memory_nic_bytes_s = 0; /* infinitely fast */
-  cr_assert_eq(cost_load_path(&gpu, &memory, 4, SHARDING_HYBRID, FALSE, SOURCE_REMOTE).net_bytes_s, 10);
+  cr_assert_eq(cost_load_path(&gpu, &memory, 4, SHARDING_HYBRID, FALSE, FALSE, SOURCE_REMOTE).net_bytes_s,
+               10);
   gpu.nic_bytes_s = 0;
-  cr_assert_eq(cost_load_path(&gpu, &memory, 4, SHARDING_HYBRID, FALSE, SOURCE_REMOTE).net_bytes_s, 0);
+  cr_assert_eq(cost_load_path(&gpu, &memory, 4, SHARDING_HYBRID, FALSE, FALSE, SOURCE_REMOTE).net_bytes_s, 0);
 }

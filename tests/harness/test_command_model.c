@@ -1,6 +1,7 @@
 /* `model show`: every figure of its table and its JSON against the formulas worked by hand, and what each
  * option changes. (tests/e2e/test_model.c holds the shipped profiles and bad input.) */
 #include <criterion/criterion.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -85,9 +86,14 @@ static const struct figures_by_hand slow = {"remote", {2.11, 6.12}, {2.63, 7.14}
 /* At the GPU server's one byte a ns. */
 static const struct figures_by_hand full = {"remote", {1.11, 3.12}, {1.63, 4.14}, {2.661, 6.171}, 3.12};
 
+/* Into GPU memory: full's network, and no PCIe after it: 1.11 + 1.031, then 3.12 + 2.031. */
+static const struct figures_by_hand direct = {"remote", {1.11, 3.12}, {NAN, NAN}, {2.141, 5.151}, 3.12};
+
 static void expect_source(yajl_val source, const struct figures_by_hand *hand, const char *what)
 {
   cr_assert_str_eq(YAJL_GET_STRING(member(source, "source")), hand->source, "%s", what);
+  cr_assert_str_eq(YAJL_GET_STRING(member(source, "path")), isnan(hand->pcie[0]) ? "gpudirect" : "host", "%s",
+                   what);
   expect_ms(source, "latency_ms", hand->compute[1], what);
   expect_ms(source, "bound_ms", hand->bound, what);
   yajl_val groups = member(source, "groups");
@@ -97,7 +103,10 @@ static void expect_source(yajl_val source, const struct figures_by_hand *hand, c
     cr_assert_eq(YAJL_GET_INTEGER(member(group, "layers")), 1);
     cr_assert_eq(YAJL_GET_INTEGER(member(group, "bytes")), 1000000 * (j + 1));
     expect_ms(group, "net_ms", hand->net[j], what);
-    expect_ms(group, "pcie_ms", hand->pcie[j], what);
+    if (isnan(hand->pcie[j]))
+      cr_assert(YAJL_IS_NULL(member(group, "pcie_ms")), "%s", what);
+    else
+      expect_ms(group, "pcie_ms", hand->pcie[j], what);
     expect_ms(group, "compute_ms", hand->compute[j], what);
   }
 }
@@ -113,6 +122,7 @@ Test(command_model, json_is_the_formulas_by_hand)
       {" --memory-servers 2 --source remote", {&full}},
       {" --memory-servers 1 --memory-hardware fast.ini --source remote", {&full}},
       {" --memory-servers 1 --source host", {&host}},
+      {" --path gpudirect", {&host, &direct}},
   };
   g_autoptr(Folder) folder = small_world();
   for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {

@@ -1,0 +1,23 @@
+/* GPU memory for other devices to write into (GPUDirect RDMA): a range of it as a dma-buf, and what it takes
+ * that kernels see what was written. */
+#ifndef DM_CUDA_DMABUF_H
+#define DM_CUDA_DMABUF_H
+
+#include <glib.h>
+#include <stdint.h>
+
+/* Ranges begin and end on a multiple of this: of the processor's pages (4 to 64 KiB) and of CUDA's own
+ * blocks, so that an allocation of so many bytes is one of its own. */
+#define CUDA_DMABUF_ALIGN (2u << 20)
+
+/* A file descriptor of the dma-buf of [memory, memory + bytes), which lies within one cudaMalloc (what comes
+ * from CUDA's virtual-memory API does not register with NICs). The GPU is the thread's current one. -1 +
+ * DM_ERROR_FAILED: the driver's reason. The caller closes it. */
+int cuda_dmabuf_export(int ordinal, void *memory, uint64_t bytes, GError **error);
+
+/* TRUE: kernels started after a NIC's write has ended may not see it without cuda_dmabuf_flush. */
+gboolean cuda_dmabuf_must_flush(int ordinal);
+/* Lets the current GPU see what was written to it; a cudaError_t. Blocks, for about a microsecond. */
+int cuda_dmabuf_flush(void);
+
+#endif
