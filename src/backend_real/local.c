@@ -24,7 +24,7 @@ struct child {
 };
 
 struct local {
-  char *folder, *cluster_file, *hub_file, *program, *log, *log_format, *record;
+  char *folder, *cluster_file, *hub_file, *program, *log, *log_format, *record, *ssd_folder;
   char *metrics_host;   /* "HOST:" or "" */
   guint64 metrics_port; /* the next process's; 0: none are served */
   GArray *children;     /* of struct child */
@@ -190,6 +190,8 @@ gboolean local_ensure(struct local *l, enum actor_kind kind, uint32_t index, uin
     add_number(arguments, "--first-gpu", first_gpu);
   else
     add(arguments, "--address", "127.0.0.1");
+  if (kind == ACTOR_GPU_SERVER && l->ssd_folder)
+    add(arguments, "--ssd-folder", l->ssd_folder);
   return spawn(l, kind, index, arguments, -1, error);
 }
 
@@ -225,6 +227,7 @@ struct local *local_start(const struct local_options *options, GError **error)
   l->log = g_strdup(options->log);
   l->log_format = g_strdup(options->log_format);
   l->record = g_strdup(options->record);
+  l->ssd_folder = g_strdup(options->ssd_folder);
   gboolean good = !options->metrics || read_metrics(l, options->metrics, error);
   l->program = good ? g_file_read_link("/proc/self/exe", error) : NULL;
   l->folder = l->program ? g_dir_make_tmp("distmind-XXXXXX", error) : NULL;
@@ -294,6 +297,7 @@ void local_stop(struct local *l)
   g_free(l->log_format);
   g_free(l->metrics_host);
   g_free(l->record);
+  g_free(l->ssd_folder);
   g_free(l);
 }
 

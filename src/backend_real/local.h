@@ -11,6 +11,7 @@ struct local;
 struct local_options {
   const char *log, *log_format; /* log.h; format may be NULL */
   const char *metrics; /* [HOST:]PORT of the controller's; each other has the next port; NULL = none */
+  const char *ssd_folder; /* GPU servers' --ssd-folder; NULL = none */
   const char *record;  /* their --record; NULL = none */
 };
 

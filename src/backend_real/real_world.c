@@ -259,6 +259,7 @@ void real_world_close(struct real_world *rw)
     real_pageable_close(&rw->gpu[g]);
   if (rw->reader)
     rw->transport->reader_free(rw->reader);
+  ssd_reader_free(g_steal_pointer(&rw->ssd));
   if (rw->device)
     rw->device_ops->close(rw->device);
   rw->reader = NULL;
@@ -346,6 +347,12 @@ gboolean real_world_open_device(struct real_world *rw, const struct device_ops *
   return TRUE;
 }
 
+void real_world_open_ssd(struct real_world *rw, const struct ssd_store *store)
+{
+  rw->ssd_store = store;
+  rw->ssd = ssd_reader_new(rw->memory->base, real_fetch_ended, rw);
+}
+
 struct device *real_world_device(struct real_world *rw)
 {
   return rw->device;
@@ -376,6 +383,7 @@ void real_world_usage(const struct real_world *rw, struct real_usage *usage)
 {
   *usage = rw->usage;
   usage->net_bytes = rw->reader ? rw->transport->reader_bytes(rw->reader) : 0;
+  usage->ssd_bytes = rw->ssd ? ssd_reader_bytes(rw->ssd) : 0;
 }
 
 void real_world_reader_state(const struct real_world *rw, struct transport_state *state)

@@ -10,13 +10,14 @@
 #include "backend_real/host_memory.h"
 #include "backend_real/images.h"
 #include "backend_real/loop.h"
+#include "backend_real/ssd_store.h"
 #include "backend_real/transport.h"
 #include "core/config.h"
 
 struct real_world;
 
 /* What it can: enum world_capability. */
-#define REAL_CAPABILITIES ((uint32_t)WORLD_PAGEABLE)
+#define REAL_CAPABILITIES ((uint32_t)(WORLD_PAGEABLE | WORLD_SSD))
 
 struct real_world_config {
   struct loop *loop;
@@ -49,6 +50,8 @@ gboolean real_world_open_reader(struct real_world *rw, const struct transport_op
 gboolean real_world_open_device(struct real_world *rw, const struct device_ops *device, uint32_t gpus,
                                 uint32_t first_gpu, gboolean share, uint64_t gpu_bytes, GError **error);
 struct device *real_world_device(struct real_world *rw);
+/* What fetches of SOURCE_SSD read; outlives the world. */
+void real_world_open_ssd(struct real_world *rw, const struct ssd_store *store);
 
 /* A memory server can be read, or no longer: its reads end as failed. */
 void real_world_peer(struct real_world *rw, uint32_t server, const char *address,
@@ -60,7 +63,7 @@ const GError *real_world_error(const struct real_world *rw);
 
 struct real_usage {
   double gpu_inference_ns, gpu_training_ns; /* time computing, by the device's clock */
-  uint64_t net_bytes, pcie_bytes;
+  uint64_t net_bytes, ssd_bytes, pcie_bytes;
 };
 /* Of the data connections that it reads over; none before real_world_open_reader. */
 void real_world_reader_state(const struct real_world *rw, struct transport_state *state);

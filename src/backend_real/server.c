@@ -66,6 +66,7 @@ static void run_close(struct server *s)
   real_world_free(s->rw);
   if (s->shelf)
     s->transport->shelf_free(s->shelf);
+  ssd_store_free(s->ssd);
   loop_forget(s->loop, s);
   host_memory_unmap(&s->memory);
   images_free(s->images);
@@ -79,6 +80,7 @@ static void run_close(struct server *s)
   s->actor = NULL;
   s->recorder = NULL;
   s->shelf = NULL;
+  s->ssd = NULL;
   s->images = NULL;
   s->setup = NULL;
   s->experiment = NULL;
