@@ -170,15 +170,16 @@ const struct command command_gpu_server = {
     .name = "gpu-server",
     .summary = "a server of the GPU pool",
     .run = run_gpu_server,
-    .help = "gpu-server --cluster CLUSTER.ini --index N [--first-gpu G] [--ssd-folder FOLDER]\n"
-            "           [--metrics [HOST:]PORT] [--log LEVELS]\n\n"
-            "Computes requests on this machine's GPUs, with models that it loads from the memory servers.\n\n"
-            "  --index N         its place in the GPU pool, from 0\n"
-            "  --first-gpu G     first of its GPUs on this machine (default 0)\n"
-            "  --ssd-folder F    on this machine's SSD, for systems that load from it (serverlessllm): models\n"
-            "                    are written to F/gpu-server-N where they are not there yet, and stay\n" COMMON_HELP
-            "It may be started while a run is on, if the experiment has a place for it.\n\n"
-            "Example:\n  distmind-real gpu-server --cluster cluster.ini --index 0\n",
+    .help =
+        "gpu-server --cluster CLUSTER.ini --index N [--first-gpu G] [--ssd-folder FOLDER]\n"
+        "           [--metrics [HOST:]PORT] [--log LEVELS]\n\n"
+        "Computes requests on this machine's GPUs, with models that it loads from the memory servers.\n\n"
+        "  --index N         its place in the GPU pool, from 0\n"
+        "  --first-gpu G     first of its GPUs on this machine (default 0)\n"
+        "  --ssd-folder F    on this machine's SSD, for systems that load from it (serverlessllm): models\n"
+        "                    are written to F/gpu-server-N where they are not there yet, and "
+        "stay\n" COMMON_HELP "It may be started while a run is on, if the experiment has a place for it.\n\n"
+        "Example:\n  distmind-real gpu-server --cluster cluster.ini --index 0\n",
 };
 
 const struct command command_memory_server = {

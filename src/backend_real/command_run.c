@@ -47,8 +47,9 @@ static gboolean always(const struct experiment *experiment)
 static gboolean ssd_check(const struct experiment *base, GError **error)
 {
   if (real.ssd_folder && !real.local_wanted)
-    return input_error(error, NULL, 0, "--ssd-folder: goes with --local; of a cluster each gpu-server has "
-                                       "its own");
+    return input_error(error, NULL, 0,
+                       "--ssd-folder: goes with --local; of a cluster each gpu-server has "
+                       "its own");
   if (real.ssd_folder && !g_file_test(real.ssd_folder, G_FILE_TEST_IS_DIR))
     return input_error(error, NULL, 0, "--ssd-folder: expected a folder on an SSD, found \"%s\"",
                        real.ssd_folder);

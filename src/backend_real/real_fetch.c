@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-/* Reads of one stream under way: enough that the transport never runs dry, few enough that a fetch which
- * begins later gets its share soon. */
+/* Reads of one stream from a memory server under way: enough that the transport never runs dry, few enough
+ * that a fetch which begins later gets its share soon. */
 #define STREAM_READS 16
 
 /* --- reads
@@ -143,9 +143,10 @@ static gboolean advance(const struct fetch_plan *plan, struct fetch_stream *stre
 static void pump(struct real_world *rw, struct fetch_op *fetch)
 {
   const struct fetch_plan *plan = fetch->spec.plan;
+  uint32_t most = is_remote(fetch) ? STREAM_READS : SSD_READS;
   for (uint32_t s = 0; s < plan->streams; s++) {
     struct fetch_stream *stream = &fetch->stream[s];
-    while (!fetch->failed && !fetch->op.cancelled && !rw->closed && stream->under_way < STREAM_READS &&
+    while (!fetch->failed && !fetch->op.cancelled && !rw->closed && stream->under_way < most &&
            advance(plan, stream, s) && (stream->at > 0 || may_begin(fetch, stream)))
       ask(rw, fetch, s);
   }

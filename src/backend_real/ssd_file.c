@@ -170,9 +170,8 @@ gboolean ssd_file_read(const struct ssd_file *file, uint64_t offset, uint32_t by
                        uint8_t *bounce, GError **error)
 {
   uint64_t at = file->data_offset + offset;
-  g_return_val_if_fail(bytes <= SSD_READ_MAX && offset <= file->data_bytes &&
-                           bytes <= file->data_bytes - offset,
-                       FALSE);
+  g_return_val_if_fail(
+      bytes <= SSD_READ_MAX && offset <= file->data_bytes && bytes <= file->data_bytes - offset, FALSE);
   for (uint64_t done = 0; done < bytes;) {
     ssize_t got = file->direct ? read_direct(file, at + done, bytes - done, to + done, bounce)
                                : read_buffered(file, at + done, bytes - done, to + done);

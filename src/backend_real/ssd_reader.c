@@ -59,8 +59,7 @@ static gpointer work(gpointer data)
 {
   struct ssd_reader *reader = data;
   struct ssd_read read;
-  uint8_t *bounce =
-      mmap(NULL, SSD_BOUNCE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  uint8_t *bounce = mmap(NULL, SSD_BOUNCE_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (bounce == MAP_FAILED)
     g_error("no memory for a buffer of %u bytes", SSD_BOUNCE_BYTES);
   while (take(reader, &read)) {

@@ -76,7 +76,6 @@ static gboolean look(struct ssd_store *store, const struct config *config, uint3
     if (there) {
       g_message("%s; it is written anew", other->message);
       replaced += (uint64_t)status.st_blocks * 512;
-      unlink(path);
     }
     needed += ssd_file_bytes(images_get(images, m));
     g_array_append_val(missing, m);
@@ -87,6 +86,10 @@ static gboolean look(struct ssd_store *store, const struct config *config, uint3
 static gboolean write_missing(struct ssd_store *store, const struct config *config,
                               const struct images *images, const GArray *missing, GError **error)
 {
+  for (guint i = 0; i < missing->len; i++) { /* room for all of them */
+    g_autofree char *path = path_of(store, config, g_array_index(missing, uint32_t, i));
+    unlink(path);
+  }
   for (guint i = 0; i < missing->len; i++) {
     uint32_t m = g_array_index(missing, uint32_t, i);
     g_autofree char *path = path_of(store, config, m);
