@@ -58,6 +58,8 @@ void real_world_peer(struct real_world *rw, uint32_t server, const char *address
                      const struct ticket_secret *secret);
 void real_world_drop_peer(struct real_world *rw, uint32_t server);
 
+/* Fills are cut short while a signal waits (interrupt.h): the run will not be. */
+
 /* The first thing that must fail a run (a wrong byte, a broken device), or NULL. */
 const GError *real_world_error(const struct real_world *rw);
 

@@ -13,7 +13,8 @@ static gboolean open_ssd(struct server *s, GError **error)
     return input_error(error, NULL, 0,
                        "system %s loads from a local SSD: expected --ssd-folder FOLDER of this server",
                        config->system->name);
-  images_prepare(s->images);
+  if (!images_prepare(s->images, error))
+    return FALSE;
   s->ssd = ssd_store_open(s->options->ssd_folder, config, s->options->index, s->images, error);
   if (s->ssd)
     real_world_open_ssd(s->rw, s->ssd);
