@@ -10,7 +10,7 @@
 #define HUGE_PAGE (2ULL << 20)
 #define THREADS   8
 /* Touched between two looks at signals. */
-#define STEP_BYTES (64ULL << 20)
+#define STEP_BYTES (8ULL << 20)
 
 struct touch {
   uint8_t *from;

@@ -266,7 +266,7 @@ static void on_welcome(void *context)
 static void on_frame(void *context, enum frame_kind kind, const uint8_t *data, size_t size)
 {
   struct server *s = context;
-  if (kind == FRAME_PREPARE)
+  if (kind == FRAME_PREPARE && !loop_quits(s->loop)) /* the signal has been read: nothing would end it */
     prepare(s, data, size);
   else if (kind == FRAME_GO)
     go(s, data, size);

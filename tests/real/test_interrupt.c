@@ -25,8 +25,9 @@ static void long_experiment(ClusterLab *lab)
 
 static void expect_prompt_end(struct process *process, int status, const char *what)
 {
-  cr_assert(process_await(process, LIMIT_S), "%s does not end", what);
+  gboolean ended = process_await(process, LIMIT_S);
   g_autofree char *log = process_log(process);
+  cr_assert(ended, "%s does not end: %s", what, log);
   cr_assert_eq(process->status, status, "%s: status %d: %s", what, process->status, log);
 }
 

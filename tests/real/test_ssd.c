@@ -120,7 +120,9 @@ Test(ssd, a_cluster_goes_on_from_the_other_copy)
   cr_assert(process_await(client, 60), "the run does not end");
   struct run_sums sums = outcome_check(lab, client, "copies.db", "copies");
   cr_assert_gt(sums.completed, sums.requests * 9 / 10);
-  cr_assert_gt(outcome_ask(lab, "copies.db",
-                           "SELECT count(*) FROM request WHERE found = 'ssd' AND gpu = 1 AND substr(model, 6) % 2 = 0"),
-               5, "models of the server that is gone");
+  cr_assert_gt(
+      outcome_ask(
+          lab, "copies.db",
+          "SELECT count(*) FROM request WHERE found = 'ssd' AND gpu = 1 AND substr(model, 6) % 2 = 0"),
+      5, "models of the server that is gone");
 }
