@@ -21,25 +21,31 @@ struct part {
 };
 
 struct admission {
-  char *folder;
+  char *authorized;
   struct refusals *refusals;
   void *socket; /* the thread's, once it runs */
   GThread *thread;
 };
 
-char *admission_find(const char *folder, const char *key)
+static gboolean file_has(const char *path, const char *key)
 {
-  g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+  g_autoptr(GError) error = NULL;
+  char found[KEY_TEXT];
+  if (public_key_read(path, found, &error))
+    return strcmp(found, key) == 0;
+  g_log_structured("control", G_LOG_LEVEL_WARNING, "MESSAGE", "passed over: %s", error->message);
+  return FALSE;
+}
+
+char *admission_find(const char *authorized, const char *key)
+{
+  g_autoptr(GDir) dir = g_dir_open(authorized, 0, NULL);
   const char *name;
-  for (guint files = 0; dir && files < KEY_FILES_MAX && (name = g_dir_read_name(dir)) != NULL; files++) {
-    g_autofree char *path = g_build_filename(folder, name, NULL);
-    g_autoptr(GError) error = NULL;
-    char found[KEY_TEXT];
-    if (!g_str_has_suffix(name, ".pub"))
-      continue;
-    if (!public_key_read(path, found, &error))
-      g_log_structured("control", G_LOG_LEVEL_WARNING, "MESSAGE", "passed over: %s", error->message);
-    else if (strcmp(found, key) == 0)
+  if (!dir)
+    return file_has(authorized, key) ? g_path_get_basename(authorized) : NULL;
+  for (guint files = 0; files < KEY_FILES_MAX && (name = g_dir_read_name(dir)) != NULL; files++) {
+    g_autofree char *path = g_build_filename(authorized, name, NULL);
+    if (g_str_has_suffix(name, ".pub") && file_has(path, key))
       return g_strndup(name, strlen(name) - strlen(".pub"));
   }
   return NULL;
@@ -82,7 +88,7 @@ static void decide(struct admission *admission, const struct part part[ZAP_PARTS
   g_autofree char *name = NULL;
   if (parts == ZAP_PARTS && strcmp((const char *)part[MECHANISM].bytes, "CURVE") == 0 &&
       part[CREDENTIALS].size == KEY_BYTES && zmq_z85_encode(key, part[CREDENTIALS].bytes, KEY_BYTES))
-    name = admission_find(admission->folder, key);
+    name = admission_find(admission->authorized, key);
   if (!name)
     refusals_log(admission->refusals, parts > ADDRESS ? (const char *)part[ADDRESS].bytes : NULL, key,
                  "its key is not authorized");
@@ -100,12 +106,13 @@ static gpointer run(gpointer data)
   return NULL;
 }
 
-struct admission *admission_new(void *zmq_context, const char *folder, struct refusals *refusals,
+struct admission *admission_new(void *zmq_context, const char *authorized, struct refusals *refusals,
                                 GError **error)
 {
-  g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
-  if (!dir) {
-    input_error(error, folder, 0, "expected a folder of public keys (.pub), found none that can be read");
+  char one[KEY_TEXT];
+  g_autoptr(GDir) dir = g_dir_open(authorized, 0, NULL);
+  if (!dir && !public_key_read(authorized, one, NULL)) {
+    input_error(error, authorized, 0, "expected a folder of public keys (.pub), found none that can be read");
     return NULL;
   }
   void *socket = zmq_socket(zmq_context, ZMQ_REP);
@@ -118,7 +125,7 @@ struct admission *admission_new(void *zmq_context, const char *folder, struct re
     return NULL;
   }
   struct admission *admission = g_new0(struct admission, 1);
-  admission->folder = g_strdup(folder);
+  admission->authorized = g_strdup(authorized);
   admission->refusals = refusals;
   admission->socket = socket;
   admission->thread = g_thread_new("admission", run, admission);
@@ -130,6 +137,6 @@ void admission_free(struct admission *admission)
   if (!admission)
     return;
   g_thread_join(admission->thread);
-  g_free(admission->folder);
+  g_free(admission->authorized);
   g_free(admission);
 }

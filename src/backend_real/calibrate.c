@@ -23,6 +23,8 @@ static const char *const key_names[CALIBRATED_KEYS] = {
     [KEY_PCIE_TRANSFER] = "pcie_transfer_us",
     [KEY_GROUP_SYNC] = "group_sync_us",
     [KEY_LAUNCH] = "launch_us",
+    [KEY_SSD] = "ssd_gb",
+    [KEY_SSD_RATE] = "ssd_gbyte_s",
 };
 
 const char *calibrated_key_name(enum calibrated_key key)

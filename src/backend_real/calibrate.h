@@ -10,6 +10,7 @@
  * copies back to back by size:  pcie_transfer_us + bytes / rate profiles  every profile of the GPU: its
  * inference as it really runs (warm_latency_ms), and cut into groups that wait for their copies
  * (group_sync_us)
+ *   ssd       a file's reads around the page cache (ssd_gbyte_s), and the room that there is (ssd_gb)
  *
  * Parts that fork come before those that leave threads behind. */
 #ifndef DM_CALIBRATE_H
@@ -32,6 +33,8 @@ enum calibrated_key {
   KEY_PCIE_TRANSFER,
   KEY_GROUP_SYNC,
   KEY_LAUNCH,
+  KEY_SSD, /* the two only where a folder was given */
+  KEY_SSD_RATE,
   CALIBRATED_KEYS
 };
 
@@ -51,9 +54,10 @@ struct calibrated_profile {
 struct calibration {
   const struct device_ops *device;
   const struct transport_ops *transport;
-  double pace_gbit_s; /* 0 = none */
-  char *machine;      /* what the device is: "NVIDIA H200" */
-  char *busy;         /* calibration_busy_text */
+  double pace_gbit_s;     /* 0 = none */
+  const char *ssd_folder; /* NULL: no SSD is measured */
+  char *machine;          /* what the device is: "NVIDIA H200" */
+  char *busy;             /* calibration_busy_text */
   double compute_scale;
   struct calibrated key[CALIBRATED_KEYS];
   GArray *profiles; /* of struct calibrated_profile */
@@ -75,6 +79,7 @@ gboolean calibration_goes_on(const struct calibration *c, double done, GError **
 /* The parts, in their order; done: from and to of the progress bar. */
 gboolean calibrate_network(struct calibration *c, GError **error);
 gboolean calibrate_control(struct calibration *c, GError **error);
+gboolean calibrate_ssd(struct calibration *c, GError **error);
 gboolean calibrate_device(struct calibration *c, GError **error);
 
 /* Inside of the device part. */

@@ -12,6 +12,7 @@
 #include "backend_real/calibrate.h"
 #include "backend_real/control.h"
 #include "backend_real/fit.h"
+#include "backend_real/memory_file.h"
 #include "backend_real/offspring.h"
 #include "core/error.h"
 
@@ -67,7 +68,7 @@ static const struct hub_ops post_ops = {
 
 struct keys {
   struct key_pair controller, peer;
-  char *folder; /* of the public key that may connect */
+  struct memory_file authorized; /* the public key that may connect */
   char endpoint[256];
 };
 
@@ -77,7 +78,7 @@ static void controller_main(void *context, int out)
   struct message_limits limits;
   struct post post = {.loop = loop_new()};
   const struct hub_config config = {
-      .endpoint = "tcp://127.0.0.1:*", .keys = &keys->controller, .authorized_folder = keys->folder};
+      .endpoint = "tcp://127.0.0.1:*", .keys = &keys->controller, .authorized = keys->authorized.path};
   post.hub = hub_new(post.loop, &config, &post_ops, &post, NULL);
   if (!post.hub)
     return;
@@ -234,30 +235,21 @@ static gboolean run_client(struct calibration *c, const struct keys *keys, GErro
 
 static gboolean keys_make(struct keys *keys, GError **error)
 {
-  keys->folder = g_dir_make_tmp("distmind-XXXXXX", error);
-  g_autofree char *name = keys->folder ? g_build_filename(keys->folder, "peer", NULL) : NULL;
-  g_autofree char *secret = name ? g_strconcat(name, ".secret", NULL) : NULL;
-  gboolean good = name && key_pair_generate(&keys->controller, error) &&
-                  key_pair_generate(&keys->peer, error) && key_pair_write(&keys->peer, name, error);
-  if (good)
-    g_unlink(secret); /* nobody reads it: the processes are this one's children */
-  return good;
+  if (!key_pair_generate(&keys->controller, error) || !key_pair_generate(&keys->peer, error))
+    return FALSE;
+  g_autofree char *text = key_pair_public_text(&keys->peer);
+  return memory_file_make(&keys->authorized, "peer.pub", text, error);
 }
 
 static void keys_clear(struct keys *keys)
 {
-  g_autofree char *public_key = keys->folder ? g_build_filename(keys->folder, "peer.pub", NULL) : NULL;
-  if (public_key) {
-    g_unlink(public_key);
-    g_rmdir(keys->folder);
-  }
-  g_free(keys->folder);
+  memory_file_close(&keys->authorized);
   explicit_bzero(keys, sizeof *keys);
 }
 
 gboolean calibrate_control(struct calibration *c, GError **error)
 {
-  struct keys keys = {.folder = NULL};
+  struct keys keys = {.authorized.fd = -1};
   struct offspring controller = {0}, server = {0};
   char linked[16];
   gboolean good =

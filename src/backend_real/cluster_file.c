@@ -105,7 +105,7 @@ gboolean cluster_file_link(const struct cluster_file *file, struct link_keys *ke
 gboolean cluster_file_hub(const struct cluster_file *file, struct key_pair *keys, struct hub_config *hub,
                           GError **error)
 {
-  *hub = (struct hub_config){.endpoint = file->controller, .authorized_folder = file->authorized};
+  *hub = (struct hub_config){.endpoint = file->controller, .authorized = file->authorized};
   if (!file->controller_secret && !file->authorized)
     return TRUE;
   if (!file->controller_secret || !file->authorized)

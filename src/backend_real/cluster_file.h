@@ -5,8 +5,8 @@
  *     controller = 10.0.0.1:7700          # or tcp://…
  *     controller_key = keys/controller.pub
  *     controller_secret = keys/controller.secret   # read by the controller alone
- *     authorized = keys/peers                      # public keys of those who may link, read by the
- * controller alone key = keys/peer.secret                       # read by everybody else
+ *     authorized = keys/peers                      # folder of their public keys, or one; the controller's
+ *     key = keys/peer.secret                       # read by everybody else
  *
  * Without keys (all left out) the controller listens on loopback only. */
 #ifndef DM_CLUSTER_FILE_H

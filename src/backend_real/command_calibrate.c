@@ -13,7 +13,7 @@
 #include "harness/resolve.h"
 
 struct arguments {
-  char *out, *device, *transport, *base, *profiles;
+  char *out, *device, *transport, *base, *profiles, *ssd_folder;
   double pace;
   gboolean force, quiet;
 };
@@ -33,6 +33,7 @@ static void arguments_clear(struct arguments *a)
   g_free(a->transport);
   g_free(a->base);
   g_free(a->profiles);
+  g_free(a->ssd_folder);
 }
 
 /* --- the base
@@ -149,7 +150,8 @@ static gboolean measure(struct calibration *c, gboolean quiet, GError **error)
 {
   signal(SIGINT, on_interrupt);
   c->progress = progress_new(0, "calibrate", quiet);
-  gboolean good = calibrate_network(c, error) && calibrate_control(c, error) && calibrate_device(c, error);
+  gboolean good = calibrate_network(c, error) && calibrate_control(c, error) && calibrate_ssd(c, error) &&
+                  calibrate_device(c, error);
   progress_free(c->progress);
   return good;
 }
@@ -157,8 +159,9 @@ static gboolean measure(struct calibration *c, gboolean quiet, GError **error)
 static void print_values(const struct calibration *c)
 {
   for (int key = 0; key < CALIBRATED_KEYS; key++)
-    printf("%-18s %10.4g   %s\n", calibrated_key_name((enum calibrated_key)key), c->key[key].value,
-           c->key[key].note);
+    if (c->key[key].note)
+      printf("%-18s %10.4g   %s\n", calibrated_key_name((enum calibrated_key)key), c->key[key].value,
+             c->key[key].note);
   printf("%s\n", c->busy);
 }
 
@@ -171,6 +174,7 @@ static gboolean calibrate(const struct arguments *a, struct calibration *c, stru
     return FALSE;
   c->compute_scale = base->hardware.compute_scale;
   c->pace_gbit_s = a->pace;
+  c->ssd_folder = a->ssd_folder;
   c->busy = calibration_busy_text();
   if (!measure(c, a->quiet, error) || !outputs_write(a, c, base, error))
     return FALSE;
@@ -187,6 +191,9 @@ static gboolean check_arguments(const struct arguments *a, GError **error)
                        g_get_prgname());
   if (!(a->pace >= 0 && a->pace <= 10000))
     return input_error(error, NULL, 0, "--pace: expected Gbit/s from 0 (none) to 10000, found %g", a->pace);
+  if (a->ssd_folder && !g_file_test(a->ssd_folder, G_FILE_TEST_IS_DIR))
+    return input_error(error, NULL, 0, "--ssd-folder: expected a folder on an SSD, found \"%s\"",
+                       a->ssd_folder);
   return log_setup("warning", NULL, error);
 }
 
@@ -199,6 +206,7 @@ static gboolean run_calibrate(int argc, char **argv, GError **error)
                                   {"pace", 0, 0, G_OPTION_ARG_DOUBLE, &a.pace, NULL, NULL},
                                   {"base", 0, 0, G_OPTION_ARG_FILENAME, &a.base, NULL, NULL},
                                   {"profiles", 0, 0, G_OPTION_ARG_FILENAME, &a.profiles, NULL, NULL},
+                                  {"ssd-folder", 0, 0, G_OPTION_ARG_FILENAME, &a.ssd_folder, NULL, NULL},
                                   {"force", 0, 0, G_OPTION_ARG_NONE, &a.force, NULL, NULL},
                                   {"quiet", 0, 0, G_OPTION_ARG_NONE, &a.quiet, NULL, NULL},
                                   {NULL}};
@@ -221,7 +229,7 @@ const struct command command_calibrate = {
     .run = run_calibrate,
     .help =
         "calibrate -o HARDWARE.ini [--device auto|cuda|host] [--transport auto|tcp] [--pace GBIT_S]\n"
-        "           [--base HARDWARE] [--profiles FOLDER] [--force] [--quiet]\n"
+        "           [--base HARDWARE] [--profiles FOLDER] [--ssd-folder FOLDER] [--force] [--quiet]\n"
         "\n"
         "Measures, through the code that runs use and between processes as runs have them, the rates and\n"
         "overheads of a hardware file: network (over loopback), PCIe, control messages, groups; and each\n"
@@ -236,6 +244,9 @@ const struct command command_calibrate = {
         "  --profiles FOLDER  also writes the profiles with their measured times, for the simulator: a real "
         "run\n"
         "                     takes the original ones, to which its device adds\n"
+        "  --ssd-folder F     also measures the SSD that F lies on (a file of 268 MB is written there, read "
+        "around\n"
+        "                     the page cache, and removed): ssd_gbyte_s, and ssd_gb from what is free\n"
         "  --force            replaces files\n"
         "  --quiet            no progress bar, no list of values\n"
         "\n"

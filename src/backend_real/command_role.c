@@ -13,7 +13,7 @@
 #include "core/error.h"
 
 struct arguments {
-  char *cluster, *address, *log, *log_format, *metrics, *record, *rdma_device;
+  char *cluster, *address, *log, *log_format, *metrics, *record, *rdma_device, *ssd_folder;
   gint index, first_gpu, gid_index, parent, listening_fd, metrics_fd;
 };
 
@@ -26,6 +26,7 @@ static void arguments_clear(struct arguments *a)
   g_free(a->metrics);
   g_free(a->record);
   g_free(a->rdma_device);
+  g_free(a->ssd_folder);
 }
 
 /* A child of `run --local` ends with its parent, even one that was killed. */
@@ -51,6 +52,7 @@ static gboolean arguments_read(int argc, char **argv, struct arguments *a, GErro
       {"gid-index", 0, 0, G_OPTION_ARG_INT, &a->gid_index, NULL, NULL},
       {"log", 0, 0, G_OPTION_ARG_FILENAME, &a->log, NULL, NULL},
       {"log-format", 0, 0, G_OPTION_ARG_FILENAME, &a->log_format, NULL, NULL},
+      {"ssd-folder", 0, 0, G_OPTION_ARG_FILENAME, &a->ssd_folder, NULL, NULL},
       {"metrics", 0, 0, G_OPTION_ARG_FILENAME, &a->metrics, NULL, NULL},
       {"metrics-fd", 0, 0, G_OPTION_ARG_INT, &a->metrics_fd, NULL, NULL},
       {"record", 0, 0, G_OPTION_ARG_FILENAME, &a->record, NULL, NULL},
@@ -130,6 +132,7 @@ static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError *
     options.record = a.record;
     options.rdma_device = a.rdma_device;
     options.gid_index = a.gid_index;
+    options.ssd_folder = a.ssd_folder;
     options.data_address = a.address ? a.address : (char *)"127.0.0.1";
     good = server_run(&options, error);
   }
@@ -186,13 +189,16 @@ const struct command command_gpu_server = {
     .name = "gpu-server",
     .summary = "a server of the GPU pool",
     .run = run_gpu_server,
-    .help = "gpu-server --cluster CLUSTER.ini --index N [--first-gpu G]\n           [--metrics [HOST:]PORT] "
-            "[--log LEVELS]\n\n"
-            "Computes requests on this machine's GPUs, with models that it loads from the memory servers.\n\n"
-            "  --index N         its place in the GPU pool, from 0\n"
-            "  --first-gpu G     first of its GPUs on this machine (default 0)\n" RDMA_HELP COMMON_HELP
-            "It may be started while a run is on, if the experiment has a place for it.\n\n"
-            "Example:\n  distmind-real gpu-server --cluster cluster.ini --index 0\n",
+    .help =
+        "gpu-server --cluster CLUSTER.ini --index N [--first-gpu G] [--ssd-folder FOLDER]\n"
+        "           [--rdma-device D] [--gid-index I] [--metrics [HOST:]PORT] [--log LEVELS]\n\n"
+        "Computes requests on this machine's GPUs, with models that it loads from the memory servers.\n\n"
+        "  --index N         its place in the GPU pool, from 0\n"
+        "  --first-gpu G     first of its GPUs on this machine (default 0)\n"
+        "  --ssd-folder F    on this machine's SSD, for systems that load from it (serverlessllm): models\n"
+        "                    are written to F/gpu-server-N where they are not there yet, and stay\n" RDMA_HELP
+            COMMON_HELP "It may be started while a run is on, if the experiment has a place for it.\n\n"
+        "Example:\n  distmind-real gpu-server --cluster cluster.ini --index 0\n",
 };
 
 const struct command command_memory_server = {

@@ -12,7 +12,8 @@
 /* One command a process: its options and what it opened. */
 static struct {
   gboolean local_wanted, share_gpus;
-  char *cluster, *device, *transport, *images, *log, *log_format, *metrics, *record, *rdma_device;
+  char *cluster, *device, *transport, *images, *log, *log_format, *metrics, *record, *rdma_device,
+      *ssd_folder;
   gint gid_index; /* -1: not given */
   double pace;
   struct local *local;
@@ -31,6 +32,7 @@ static const GOptionEntry options[] = {
     {"gid-index", 0, 0, G_OPTION_ARG_INT, &real.gid_index, NULL, NULL},
     {"pace", 0, 0, G_OPTION_ARG_DOUBLE, &real.pace, NULL, NULL},
     {"images", 0, 0, G_OPTION_ARG_FILENAME, &real.images, NULL, NULL},
+    {"ssd-folder", 0, 0, G_OPTION_ARG_FILENAME, &real.ssd_folder, NULL, NULL},
     {"share-gpus", 0, 0, G_OPTION_ARG_NONE, &real.share_gpus, NULL, NULL},
     {"log", 0, 0, G_OPTION_ARG_FILENAME, &real.log, NULL, NULL},
     {"log-format", 0, 0, G_OPTION_ARG_FILENAME, &real.log_format, NULL, NULL},
@@ -45,7 +47,26 @@ static gboolean always(const struct experiment *experiment)
   return TRUE;
 }
 
-static gboolean options_check(GError **error)
+/* Of a cluster, each GPU server knows its own folder. */
+static gboolean ssd_check(const struct experiment *base, GError **error)
+{
+  if (real.ssd_folder && !real.local_wanted)
+    return input_error(error, NULL, 0,
+                       "--ssd-folder: goes with --local; of a cluster each gpu-server has "
+                       "its own");
+  if (real.ssd_folder && !g_file_test(real.ssd_folder, G_FILE_TEST_IS_DIR))
+    return input_error(error, NULL, 0, "--ssd-folder: expected a folder on an SSD, found \"%s\"",
+                       real.ssd_folder);
+  for (char **name = base->systems; *name && !real.ssd_folder && real.local_wanted; name++)
+    if (system_by_name(*name)->needs & WORLD_SSD)
+      return input_error(error, base->path, 0,
+                         "system %s loads from a local SSD: expected --ssd-folder FOLDER, a folder there "
+                         "that its models are written to",
+                         *name);
+  return TRUE;
+}
+
+static gboolean options_check(const struct experiment *base, GError **error)
 {
   if (real.local_wanted == (real.cluster != NULL))
     return input_error(error, NULL, 0,
@@ -62,6 +83,8 @@ static gboolean options_check(GError **error)
   if (real.images && !g_file_test(real.images, G_FILE_TEST_IS_DIR))
     return input_error(error, NULL, 0, "--images: expected a folder of packed images, found \"%s\"",
                        real.images);
+  if (!ssd_check(base, error))
+    return FALSE;
   return log_setup(real.log ? real.log : "warning", real.log_format, error);
 }
 
@@ -135,8 +158,7 @@ static void record_close(void)
 
 static gboolean real_open(const struct experiment *base, char **sets, gboolean force, GError **error)
 {
-  (void)base;
-  if (!options_check(error) || !record_open(force, error))
+  if (!options_check(base, error) || !record_open(force, error))
     return FALSE;
   real.options = (struct client_options){.device = real.device ? real.device : "auto",
                                          .transport = real.transport ? real.transport : "auto",
@@ -149,6 +171,7 @@ static gboolean real_open(const struct experiment *base, char **sets, gboolean f
     struct local_options local = {.log = real.log ? real.log : "warning",
                                   .log_format = real.log_format,
                                   .metrics = real.metrics,
+                                  .ssd_folder = real.ssd_folder,
                                   .record = real.record,
                                   .rdma_device = real.rdma_device,
                                   .gid_index = real.gid_index};
@@ -192,6 +215,7 @@ static void real_close(void)
   g_free(real.transport);
   g_free(real.rdma_device);
   g_free(real.images);
+  g_free(real.ssd_folder);
   g_free(real.log);
   g_free(real.log_format);
   g_free(real.metrics);
@@ -225,9 +249,10 @@ const struct command command_run = {
     .help =
         "run EXPERIMENT.ini --local|--cluster CLUSTER.ini [--device auto|cuda|host] [--transport "
         "auto|verbs|tcp]\n"
-        "           [--rdma-device D] [--gid-index I] [--pace GBIT_S] [--images FOLDER] [--share-gpus] "
-        "[--metrics [HOST:]PORT]\n"
-        "           [--log LEVELS] [--log-format text|json] [--record FILE]\n"
+        "           [--rdma-device D] [--gid-index I] [--pace GBIT_S] [--images FOLDER] [--ssd-folder "
+        "FOLDER]\n"
+        "           [--share-gpus] [--metrics [HOST:]PORT] [--log LEVELS] [--log-format text|json] [--record "
+        "FILE]\n"
         "           [--system A,B] [--set SECTION.KEY=VALUE]... [--trace FILE] [--seed N]\n"
         "           [--out FILE.db] [--force] [--timeline FILE.json] [--json] [--quiet] [--print-config]\n"
         "\n"
@@ -248,6 +273,9 @@ const struct command command_run = {
         "  --gid-index I     with --local: of the port; default: the one of the local address\n"
         "  --pace GBIT_S     limits each server's traffic, so that loopback behaves like a NIC of that rate\n"
         "  --images FOLDER   packed images NAME.dmi of the models (`model pack`); else bytes are generated\n"
+        "  --ssd-folder F    with --local: on this machine's SSD, for systems that load from it "
+        "(serverlessllm):\n"
+        "                    models are written to F/gpu-server-N where they are not there yet, and stay\n"
         "  --share-gpus      several GPU servers may use one GPU\n"
         "  --metrics A       with --local: Prometheus metrics of the controller at http://A/metrics, of the\n"
         "                    servers, memory before GPU, at the ports that follow; [HOST:]PORT, loopback "

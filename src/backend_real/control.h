@@ -76,9 +76,9 @@ struct hub_ops {
 };
 
 struct hub_config {
-  const char *endpoint;          /* tcp://ADDRESS:PORT, port 0 or * = any; ipc:// for tests */
-  const struct key_pair *keys;   /* NULL: no encryption, allowed on loopback only */
-  const char *authorized_folder; /* public keys of those who may connect, read anew for each connection */
+  const char *endpoint;        /* tcp://ADDRESS:PORT, port 0 or * = any; ipc:// for tests */
+  const struct key_pair *keys; /* NULL: no encryption, allowed on loopback only */
+  const char *authorized;      /* folder of public keys, or one; read anew for each connection */
 };
 
 /* NULL + DM_ERROR_INPUT: cannot bind; an address that is not loopback without keys. */

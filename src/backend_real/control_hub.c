@@ -124,7 +124,7 @@ static gboolean check_config(const struct hub_config *config, GError **error)
     return input_error(error, NULL, 0,
                        "%s can be reached from other machines, and needs keys: see `keygen --help`",
                        config->endpoint);
-  if (config->keys && !config->authorized_folder)
+  if (config->keys && !config->authorized)
     return input_error(error, NULL, 0, "expected a folder of the public keys that may connect");
   return TRUE;
 }
@@ -135,7 +135,7 @@ static gboolean set_keys(struct hub *hub, const struct hub_config *config, GErro
   const int yes = 1;
   if (!config->keys)
     return TRUE;
-  hub->admission = admission_new(hub->control.context, config->authorized_folder, &hub->refusals, error);
+  hub->admission = admission_new(hub->control.context, config->authorized, &hub->refusals, error);
   if (!hub->admission)
     return FALSE;
   if (zmq_setsockopt(socket, ZMQ_CURVE_SERVER, &yes, sizeof yes) == 0 &&

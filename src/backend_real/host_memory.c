@@ -4,10 +4,13 @@
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "backend_real/interrupt.h"
 #include "core/error.h"
 
 #define HUGE_PAGE (2ULL << 20)
 #define THREADS   8
+/* Touched between two looks at signals. */
+#define STEP_BYTES (8ULL << 20)
 
 struct touch {
   uint8_t *from;
@@ -17,8 +20,9 @@ struct touch {
 static gpointer touch_pages(gpointer data)
 {
   const struct touch *touch = data;
-  for (uint64_t at = 0; at < touch->bytes; at += 4096)
-    touch->from[at] = 0;
+  for (uint64_t begin = 0; begin < touch->bytes && !interrupt_waits(); begin += STEP_BYTES)
+    for (uint64_t at = begin; at < MIN(begin + STEP_BYTES, touch->bytes); at += 4096)
+      touch->from[at] = 0;
   return NULL;
 }
 
@@ -93,7 +97,7 @@ gboolean host_memory_map(struct host_memory *memory, uint64_t bytes, gboolean to
   memory->base = base;
   if (touch)
     touch_all(memory);
-  return TRUE;
+  return interrupt_check(error);
 }
 
 void host_memory_unmap(struct host_memory *memory)

@@ -14,7 +14,7 @@ struct host_memory {
 };
 
 /* touch: all of it now, by several threads, so that no page fault is left for later. DM_ERROR_FAILED: not so
- * much memory. */
+ * much memory. DM_ERROR_INTERRUPTED: a signal waits (interrupt.h). */
 gboolean host_memory_map(struct host_memory *memory, uint64_t bytes, gboolean touch, GError **error);
 void host_memory_unmap(struct host_memory *memory);
 

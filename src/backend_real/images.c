@@ -2,6 +2,7 @@
 #include "backend_real/images.h"
 
 #include "backend_real/checksum.h"
+#include "backend_real/interrupt.h"
 #include "core/error.h"
 
 struct images {
@@ -70,15 +71,17 @@ static void prepare_one(gpointer data, gpointer context)
 {
   (void)context;
   const struct image *image = data;
-  image_checksum(image, 0, image_layers(image));
+  for (uint32_t l = 0; l < image_layers(image) && !interrupt_waits(); l++)
+    image_checksum(image, l, l + 1);
 }
 
-void images_prepare(struct images *images)
+gboolean images_prepare(struct images *images, GError **error)
 {
   GThreadPool *pool = g_thread_pool_new(prepare_one, NULL, (gint)g_get_num_processors(), FALSE, NULL);
   for (uint32_t m = 0; m < images->models; m++)
     g_thread_pool_push(pool, images->image[m], NULL);
   g_thread_pool_free(pool, FALSE, TRUE);
+  return interrupt_check(error);
 }
 
 const struct image *images_get(const struct images *images, uint32_t model)

@@ -46,19 +46,34 @@ static gboolean write_new(const char *path, int mode, const char *text, GError *
   return FALSE;
 }
 
+char *key_pair_public_text(const struct key_pair *pair)
+{
+  return g_strdup_printf("# Public key of a DistMind control plane: safe to give away.\n%s\n",
+                         pair->public_key);
+}
+
+char *key_pair_secret_text(const struct key_pair *pair)
+{
+  return g_strdup_printf(
+      "# Key pair of a DistMind control plane, the public key first: keep this file to yourself.\n%s\n%s\n",
+      pair->public_key, pair->secret_key);
+}
+
+void key_text_free(char *text)
+{
+  if (text)
+    explicit_bzero(text, strlen(text));
+  g_free(text);
+}
+
 gboolean key_pair_write(const struct key_pair *pair, const char *name, GError **error)
 {
   g_autofree char *secret_path = g_strconcat(name, ".secret", NULL);
   g_autofree char *public_path = g_strconcat(name, ".pub", NULL);
-  g_autofree char *public_text =
-      g_strdup_printf("# Public key of a DistMind control plane: safe to give away.\n%s\n", pair->public_key);
-  char secret_text[256];
-  snprintf(
-      secret_text, sizeof secret_text,
-      "# Key pair of a DistMind control plane, the public key first: keep this file to yourself.\n%s\n%s\n",
-      pair->public_key, pair->secret_key);
+  g_autofree char *public_text = key_pair_public_text(pair);
+  char *secret_text = key_pair_secret_text(pair);
   gboolean good = write_new(secret_path, 0600, secret_text, error);
-  explicit_bzero(secret_text, sizeof secret_text);
+  key_text_free(secret_text);
   if (!good)
     return FALSE;
   if (write_new(public_path, 0644, public_text, error))

@@ -14,6 +14,10 @@ struct key_pair {
 };
 
 gboolean key_pair_generate(struct key_pair *pair, GError **error);
+/* What stands in the two files; ended by key_text_free, which wipes it. */
+char *key_pair_public_text(const struct key_pair *pair);
+char *key_pair_secret_text(const struct key_pair *pair);
+void key_text_free(char *text);
 /* Writes NAME.secret and NAME.pub; refuses to overwrite. Nothing is left behind on failure. */
 gboolean key_pair_write(const struct key_pair *pair, const char *name, GError **error);
 /* DM_ERROR_INPUT with file and line; a secret that others may read is refused. */

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <glib/gstdio.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "backend_real/control.h"
+#include "backend_real/memory_file.h"
 #include "backend_real/metrics_http.h"
 #include "core/error.h"
 
@@ -23,8 +23,25 @@ struct child {
   pid_t pid; /* 0: gone */
 };
 
+/* What the processes read: it never lies on a disk, where a parent that is killed would leave it. */
+enum local_file {
+  FILE_HUB,
+  FILE_CONTROLLER_SECRET,
+  FILE_PEER_PUBLIC,
+  FILE_CLUSTER,
+  FILE_CONTROLLER_PUBLIC,
+  FILE_PEER_SECRET,
+  LOCAL_FILES
+};
+
+static const char *const file_names[LOCAL_FILES] = {"controller.ini", "controller.secret", "peer.pub",
+                                                    "cluster.ini",    "controller.pub",    "peer.secret"};
+static const gboolean is_controllers[LOCAL_FILES] = {
+    [FILE_HUB] = TRUE, [FILE_CONTROLLER_SECRET] = TRUE, [FILE_PEER_PUBLIC] = TRUE};
+
 struct local {
-  char *folder, *cluster_file, *hub_file, *program, *log, *log_format, *record, *rdma_device;
+  struct memory_file file[LOCAL_FILES];
+  char *program, *log, *log_format, *record, *ssd_folder, *rdma_device;
   int gid_index;        /* -1 = chosen */
   char *metrics_host;   /* "HOST:" or "" */
   guint64 metrics_port; /* the next process's; 0: none are served */
@@ -34,35 +51,44 @@ struct local {
 /* --- files
  * ----------------------------------------------------------------------------------------------------------*/
 
-static gboolean write_keys(struct local *l, GError **error)
+static gboolean make_file(struct local *l, enum local_file kind, char *text, GError **error)
+{
+  gboolean good = memory_file_make(&l->file[kind], file_names[kind], text, error);
+  key_text_free(text);
+  return good;
+}
+
+static gboolean make_keys(struct local *l, GError **error)
 {
   struct key_pair controller, peer;
-  g_autofree char *controller_name = g_build_filename(l->folder, "controller", NULL);
-  g_autofree char *peers = g_build_filename(l->folder, "peers", NULL);
-  g_autofree char *peer_name = g_build_filename(peers, "peer", NULL);
-  if (g_mkdir(peers, 0700) != 0) {
-    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: %s", peers, g_strerror(errno));
-    return FALSE;
-  }
-  return key_pair_generate(&controller, error) && key_pair_write(&controller, controller_name, error) &&
-         key_pair_generate(&peer, error) && key_pair_write(&peer, peer_name, error);
+  return key_pair_generate(&controller, error) && key_pair_generate(&peer, error) &&
+         make_file(l, FILE_CONTROLLER_SECRET, key_pair_secret_text(&controller), error) &&
+         make_file(l, FILE_CONTROLLER_PUBLIC, key_pair_public_text(&controller), error) &&
+         make_file(l, FILE_PEER_SECRET, key_pair_secret_text(&peer), error) &&
+         make_file(l, FILE_PEER_PUBLIC, key_pair_public_text(&peer), error);
 }
 
-static gboolean write_hub_file(struct local *l, GError **error)
+static gboolean make_hub_file(struct local *l, GError **error)
 {
-  l->hub_file = g_build_filename(l->folder, "controller.ini", NULL);
-  return g_file_set_contents(l->hub_file,
-                             "[cluster]\ncontroller = 127.0.0.1:0\ncontroller_secret = controller.secret\n"
-                             "authorized = peers\n",
-                             -1, error);
+  char *text =
+      g_strdup_printf("[cluster]\ncontroller = 127.0.0.1:0\ncontroller_secret = %s\nauthorized = %s\n",
+                      l->file[FILE_CONTROLLER_SECRET].path, l->file[FILE_PEER_PUBLIC].path);
+  return make_file(l, FILE_HUB, text, error);
 }
 
-static gboolean write_cluster_file(struct local *l, const char *endpoint, GError **error)
+static gboolean make_cluster_file(struct local *l, const char *endpoint, GError **error)
 {
-  g_autofree char *text = g_strdup_printf(
-      "[cluster]\ncontroller = %s\ncontroller_key = controller.pub\nkey = peers/peer.secret\n", endpoint);
-  l->cluster_file = g_build_filename(l->folder, "cluster.ini", NULL);
-  return g_file_set_contents(l->cluster_file, text, -1, error);
+  char *text = g_strdup_printf("[cluster]\ncontroller = %s\ncontroller_key = %s\nkey = %s\n", endpoint,
+                               l->file[FILE_CONTROLLER_PUBLIC].path, l->file[FILE_PEER_SECRET].path);
+  return make_file(l, FILE_CLUSTER, text, error);
+}
+
+/* In a child: what its role reads. */
+static void keep_files(const struct local *l, enum actor_kind kind)
+{
+  for (int f = 0; f < LOCAL_FILES; f++)
+    if (is_controllers[f] == (kind == ACTOR_CONTROLLER))
+      memory_file_keep(&l->file[f]);
 }
 
 /* --- processes
@@ -120,6 +146,7 @@ static gboolean spawn(struct local *l, enum actor_kind kind, uint32_t index, GPt
   g_ptr_array_add(arguments, NULL);
   pid_t pid = fork();
   if (pid == 0) {
+    keep_files(l, kind);
     keep_open(report_fd);
     keep_open(metrics_fd);
     signal(SIGINT, SIG_IGN); /* Ctrl-C is for the parent, which ends its children in order */
@@ -157,13 +184,13 @@ static gboolean start_controller(struct local *l, GError **error)
     return FALSE;
   }
   GPtrArray *arguments = g_ptr_array_new_with_free_func(g_free);
-  add(arguments, "--cluster", l->hub_file);
+  add(arguments, "--cluster", l->file[FILE_HUB].path);
   add_number(arguments, "--listening-fd", ends[1]);
   gboolean good = spawn(l, ACTOR_CONTROLLER, 0, arguments, ends[1], error);
   close(ends[1]);
   g_autofree char *endpoint = good ? read_endpoint(ends[0], error) : NULL;
   close(ends[0]);
-  return endpoint && write_cluster_file(l, endpoint, error);
+  return endpoint && make_cluster_file(l, endpoint, error);
 }
 
 /* One that has ended is nobody. */
@@ -185,7 +212,7 @@ gboolean local_ensure(struct local *l, enum actor_kind kind, uint32_t index, uin
   if (find(l, kind, index))
     return TRUE;
   GPtrArray *arguments = g_ptr_array_new_with_free_func(g_free);
-  add(arguments, "--cluster", l->cluster_file);
+  add(arguments, "--cluster", l->file[FILE_CLUSTER].path);
   add_number(arguments, "--index", index);
   if (l->rdma_device)
     add(arguments, "--rdma-device", l->rdma_device);
@@ -195,6 +222,8 @@ gboolean local_ensure(struct local *l, enum actor_kind kind, uint32_t index, uin
     add_number(arguments, "--first-gpu", first_gpu);
   else
     add(arguments, "--address", "127.0.0.1");
+  if (kind == ACTOR_GPU_SERVER && l->ssd_folder)
+    add(arguments, "--ssd-folder", l->ssd_folder);
   return spawn(l, kind, index, arguments, -1, error);
 }
 
@@ -226,16 +255,18 @@ static gboolean read_metrics(struct local *l, const char *address, GError **erro
 struct local *local_start(const struct local_options *options, GError **error)
 {
   struct local *l = g_new0(struct local, 1);
+  for (int f = 0; f < LOCAL_FILES; f++)
+    l->file[f].fd = -1;
   l->children = g_array_new(FALSE, FALSE, sizeof(struct child));
   l->log = g_strdup(options->log);
   l->log_format = g_strdup(options->log_format);
   l->record = g_strdup(options->record);
   l->rdma_device = g_strdup(options->rdma_device);
   l->gid_index = options->gid_index;
+  l->ssd_folder = g_strdup(options->ssd_folder);
   gboolean good = !options->metrics || read_metrics(l, options->metrics, error);
   l->program = good ? g_file_read_link("/proc/self/exe", error) : NULL;
-  l->folder = l->program ? g_dir_make_tmp("distmind-XXXXXX", error) : NULL;
-  if (l->folder && write_keys(l, error) && write_hub_file(l, error) && start_controller(l, error))
+  if (l->program && make_keys(l, error) && make_hub_file(l, error) && start_controller(l, error))
     return l;
   local_stop(l);
   return NULL;
@@ -265,20 +296,6 @@ static void end_child(struct child *child)
   child->pid = 0;
 }
 
-static void remove_folder(const char *folder)
-{
-  g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
-  const char *name;
-  while (dir && (name = g_dir_read_name(dir)) != NULL) {
-    g_autofree char *path = g_build_filename(folder, name, NULL);
-    if (g_file_test(path, G_FILE_TEST_IS_DIR))
-      remove_folder(path);
-    else
-      g_unlink(path);
-  }
-  g_rmdir(folder);
-}
-
 void local_stop(struct local *l)
 {
   if (!l)
@@ -290,18 +307,16 @@ void local_stop(struct local *l)
   for (guint i = 1; i < l->children->len; i++)
     end_child(&g_array_index(l->children, struct child, i));
   local_end(l, ACTOR_CONTROLLER, 0);
-  if (l->folder)
-    remove_folder(l->folder);
+  for (int f = 0; f < LOCAL_FILES; f++)
+    memory_file_close(&l->file[f]);
   g_array_unref(l->children);
-  g_free(l->folder);
-  g_free(l->cluster_file);
-  g_free(l->hub_file);
   g_free(l->program);
   g_free(l->log);
   g_free(l->log_format);
   g_free(l->metrics_host);
   g_free(l->record);
   g_free(l->rdma_device);
+  g_free(l->ssd_folder);
   g_free(l);
 }
 
@@ -316,5 +331,5 @@ void local_end(struct local *l, enum actor_kind kind, uint32_t index)
 
 const char *local_cluster_file(const struct local *l)
 {
-  return l->cluster_file;
+  return l->file[FILE_CLUSTER].path;
 }

@@ -1,5 +1,5 @@
 /* A cluster on this machine: the controller's process and the servers, each a process of its own on loopback,
- * with keys made for it. They die with the process that began them. */
+ * with keys made for it, which are files in memory. They die with the process that began them. */
 #ifndef DM_LOCAL_H
 #define DM_LOCAL_H
 
@@ -11,6 +11,7 @@ struct local;
 struct local_options {
   const char *log, *log_format; /* log.h; format may be NULL */
   const char *metrics;     /* [HOST:]PORT of the controller's; each other has the next port; NULL = none */
+  const char *ssd_folder;  /* GPU servers' --ssd-folder; NULL = none */
   const char *record;      /* their --record; NULL = none */
   const char *rdma_device; /* the servers' --rdma-device; NULL = by the route */
   int gid_index;           /* their --gid-index; -1 = chosen */

@@ -241,6 +241,11 @@ void loop_quit(struct loop *loop)
   loop->quit = TRUE;
 }
 
+gboolean loop_quits(const struct loop *loop)
+{
+  return loop->quit;
+}
+
 int64_t loop_now(const struct loop *loop)
 {
   return loop->running ? loop->now : loop_clock();

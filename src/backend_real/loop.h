@@ -15,6 +15,8 @@ void loop_free(struct loop *loop);
 /* Until loop_quit. */
 void loop_run(struct loop *loop);
 void loop_quit(struct loop *loop);
+/* It was asked to, and this is what is left of its last round. */
+gboolean loop_quits(const struct loop *loop);
 /* CLOCK_MONOTONIC, ns. Frozen while a callback runs: read once for each round of the loop, after it waited.
  * Outside of loop_run it is not frozen. */
 int64_t loop_now(const struct loop *loop);

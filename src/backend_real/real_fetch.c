@@ -1,5 +1,5 @@
-/* Fetches over the transport: a stream from each memory server, cut into short reads, in group order, held
- * back by window and ring (world.h); into host memory, or straight into a GPU's.
+/* Fetches: a stream from each memory server over the transport, or one from this server's SSD, cut into short
+ * reads, in group order, held back by window and ring (world.h); into host memory, or straight into a GPU's.
  *
  * What lands in a GPU's memory is computed on as soon as this process has seen the last read of a group end:
  * reads are one-sided, so the GPU cannot tell by itself that they have, unless a kernel polled its memory for
@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-/* Reads of one stream under way: enough that the transport never runs dry, few enough that a fetch which
- * begins later gets its share soon. */
+/* Reads of one stream from a memory server under way: enough that the transport never runs dry, few enough
+ * that a fetch which begins later gets its share soon. */
 #define STREAM_READS 16
 
 /* --- reads
@@ -83,11 +83,26 @@ static gboolean may_begin(const struct fetch_op *fetch, const struct fetch_strea
 /* --- asking
  * ---------------------------------------------------------------------------------------------------------*/
 
+static gboolean is_remote(const struct fetch_op *fetch)
+{
+  return fetch->spec.source == SOURCE_REMOTE;
+}
+
 static void read_begin(struct real_world *rw, const struct fetch_op *fetch, struct read *read)
 {
-  rw->transport->reader_read(rw->reader, fetch->server[read->stream], fetch->spec.model, read->offset,
-                             fetch->direct ? fetch->spec.gpu : NO_INDEX, read->to, read->bytes,
-                             (uint64_t)(uintptr_t)read);
+  uint64_t tag = (uint64_t)(uintptr_t)read;
+  if (is_remote(fetch))
+    rw->transport->reader_read(rw->reader, fetch->server[read->stream], fetch->spec.model, read->offset,
+                               fetch->direct ? fetch->spec.gpu : NO_INDEX, read->to, read->bytes, tag);
+  else
+    ssd_reader_read(rw->ssd, ssd_store_file(rw->ssd_store, fetch->spec.model), read->offset, read->to,
+                    read->bytes, tag);
+}
+
+/* Bytes of a read that begins at `offset` and has `left` before it. An SSD's end where blocks end. */
+static uint64_t read_size(const struct fetch_op *fetch, uint64_t offset, uint64_t left)
+{
+  return MIN(left, is_remote(fetch) ? READ_BYTES_MAX : SSD_READ_MAX - offset % SSD_READ_MAX);
 }
 
 /* The next read of the stream's present piece: within one range of memory, and one turn of the ring. */
@@ -96,14 +111,15 @@ static void ask(struct real_world *rw, struct fetch_op *fetch, uint32_t index)
   const struct fetch_plan *plan = fetch->spec.plan;
   struct fetch_stream *stream = &fetch->stream[index];
   const struct piece *piece = &plan->piece[stream->piece];
-  uint64_t offset = piece->offset + stream->at, bytes = MIN(piece->length - stream->at, READ_BYTES_MAX), here;
+  uint64_t offset = piece->offset + stream->at, here;
+  uint64_t bytes = read_size(fetch, offset, piece->length - stream->at);
   uint64_t place = (offset - fetch->base) % fetch->ring;
   uint64_t to = ranges_piece(&fetch->place, place, MIN(bytes, fetch->ring - place), &here);
   struct read *read = read_take(rw);
   read->fetch = fetch->op.index;
   read->group = stream->group;
   read->stream = index;
-  read->opening = rw->opening[fetch->server[index]];
+  read->opening = is_remote(fetch) ? rw->opening[fetch->server[index]] : 0;
   read->bytes = (uint32_t)here;
   read->offset = offset;
   read->to = to;
@@ -133,9 +149,10 @@ static gboolean advance(const struct fetch_plan *plan, struct fetch_stream *stre
 static void pump(struct real_world *rw, struct fetch_op *fetch)
 {
   const struct fetch_plan *plan = fetch->spec.plan;
+  uint32_t most = is_remote(fetch) ? STREAM_READS : SSD_READS;
   for (uint32_t s = 0; s < plan->streams; s++) {
     struct fetch_stream *stream = &fetch->stream[s];
-    while (!fetch->failed && !fetch->op.cancelled && !rw->closed && stream->under_way < STREAM_READS &&
+    while (!fetch->failed && !fetch->op.cancelled && !rw->closed && stream->under_way < most &&
            advance(plan, stream, s) && (stream->at > 0 || may_begin(fetch, stream)))
       ask(rw, fetch, s);
   }
@@ -194,7 +211,7 @@ static void peer_broken(struct real_world *rw, uint32_t server, uint32_t opening
 static gboolean may_repeat(const struct real_world *rw, const struct fetch_op *fetch, const struct read *read)
 {
   uint32_t server = fetch->server[read->stream];
-  return !read->again && !rw->closed && !fetch->failed && !fetch->op.cancelled &&
+  return is_remote(fetch) && !read->again && !rw->closed && !fetch->failed && !fetch->op.cancelled &&
          rw->opening[server] == read->opening && rw->peers >> server & 1;
 }
 
@@ -221,7 +238,8 @@ static void read_done(struct note *note)
       group_came(rw, fetch, group);
   } else {
     fetch->failed = TRUE;
-    peer_broken(rw, fetch->server[read->stream], read->opening);
+    if (is_remote(fetch))
+      peer_broken(rw, fetch->server[read->stream], read->opening);
   }
   pump(rw, fetch);
   check_over(rw, fetch);
@@ -267,7 +285,8 @@ op_id real_fetch(struct real_world *rw, const struct fetch_spec *spec)
   fetch->spec = *spec;
   fetch->direct = spec->device != NULL;
   ranges_copy(&fetch->place, fetch->direct ? spec->device : spec->host);
-  memcpy(fetch->server, spec->server, plan->streams * sizeof *spec->server);
+  if (is_remote(fetch))
+    memcpy(fetch->server, spec->server, plan->streams * sizeof *spec->server);
   make_room(fetch, plan);
   fetch->arrived = fetch->copied = spec->first_group;
   fetch->came = 0;
@@ -277,7 +296,7 @@ op_id real_fetch(struct real_world *rw, const struct fetch_spec *spec)
   for (uint32_t s = 0; s < plan->streams; s++) {
     fetch->stream[s] = (struct fetch_stream){.group = spec->first_group};
     fetch->stream[s].piece = plan->first_piece[spec->first_group * plan->streams + s];
-    fetch->failed |= !(rw->peers >> fetch->server[s] & 1);
+    fetch->failed |= is_remote(fetch) ? !(rw->peers >> fetch->server[s] & 1) : !rw->ssd;
   }
   for (uint32_t g = 0; g < plan->groups; g++)
     fetch->missing[g] = g < spec->first_group ? 0 : plan->group_bytes[g];

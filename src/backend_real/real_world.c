@@ -3,9 +3,10 @@
 
 #include <stdarg.h>
 #include <string.h>
+#include "backend_real/interrupt.h"
 #include "core/error.h"
 
-#define FILL_BYTES (8U << 20) /* of a model's image on its way to a GPU at the start */
+#define FILL_BYTES (8U << 20) /* of a model's image at the start; then signals are looked at */
 
 static struct real_world *real(struct world *world)
 {
@@ -160,8 +161,8 @@ static void seam_record(struct world *world, const struct record *record)
 static void fill_host(struct real_world *rw, const struct image *image, uint64_t offset, uint64_t bytes,
                       const struct ranges *place)
 {
-  for (uint64_t at = 0, piece; at < bytes; at += piece) {
-    uint64_t to = ranges_piece(place, at, bytes - at, &piece);
+  for (uint64_t at = 0, piece; at < bytes && !interrupt_waits(); at += piece) {
+    uint64_t to = ranges_piece(place, at, MIN(bytes - at, FILL_BYTES), &piece);
     image_read(image, offset + at, piece, rw->memory->base + to);
   }
 }
@@ -171,7 +172,7 @@ static void fill_device(struct real_world *rw, const struct image *image, uint64
 {
   g_autofree uint8_t *bounce = g_malloc(MIN(bytes, FILL_BYTES));
   g_autoptr(GError) error = NULL;
-  for (uint64_t at = 0, piece; at < bytes; at += piece) {
+  for (uint64_t at = 0, piece; at < bytes && !interrupt_waits(); at += piece) {
     uint64_t to = ranges_piece(place, at, MIN(bytes - at, FILL_BYTES), &piece);
     image_read(image, offset + at, piece, bounce);
     if (!rw->device_ops->fill(rw->device, gpu, to, bounce, piece, &error)) {
@@ -262,6 +263,7 @@ void real_world_close(struct real_world *rw)
     real_pageable_close(&rw->gpu[g]);
   if (rw->reader)
     rw->transport->reader_free(rw->reader);
+  ssd_reader_free(g_steal_pointer(&rw->ssd));
   if (rw->device)
     rw->device_ops->close(rw->device);
   rw->reader = NULL;
@@ -378,6 +380,12 @@ gboolean real_world_open_device(struct real_world *rw, const struct device_ops *
   return TRUE;
 }
 
+void real_world_open_ssd(struct real_world *rw, const struct ssd_store *store)
+{
+  rw->ssd_store = store;
+  rw->ssd = ssd_reader_new(rw->memory->base, real_fetch_ended, rw);
+}
+
 struct device *real_world_device(struct real_world *rw)
 {
   return rw->device;
@@ -414,6 +422,7 @@ void real_world_usage(const struct real_world *rw, struct real_usage *usage)
 {
   *usage = rw->usage;
   usage->net_bytes = rw->reader ? rw->transport->reader_bytes(rw->reader) : 0;
+  usage->ssd_bytes = rw->ssd ? ssd_reader_bytes(rw->ssd) : 0;
 }
 
 void real_world_reader_state(const struct real_world *rw, struct transport_state *state)

@@ -10,6 +10,7 @@
 #include "backend_real/host_memory.h"
 #include "backend_real/images.h"
 #include "backend_real/loop.h"
+#include "backend_real/ssd_store.h"
 #include "backend_real/transport.h"
 #include "core/config.h"
 
@@ -17,7 +18,7 @@ struct real_world;
 
 /* What it can: enum world_capability. Whether device and transport of a server can do gpudirect together is
  * known when they are opened, and refused then. */
-#define REAL_CAPABILITIES ((uint32_t)(WORLD_PAGEABLE | WORLD_GPUDIRECT))
+#define REAL_CAPABILITIES ((uint32_t)(WORLD_PAGEABLE | WORLD_SSD | WORLD_GPUDIRECT))
 
 struct real_world_config {
   struct loop *loop;
@@ -54,6 +55,8 @@ gboolean real_world_open_reader(struct real_world *rw, const struct transport_op
 gboolean real_world_open_device(struct real_world *rw, const struct device_ops *device, uint32_t gpus,
                                 uint32_t first_gpu, gboolean share, uint64_t gpu_bytes, GError **error);
 struct device *real_world_device(struct real_world *rw);
+/* What fetches of SOURCE_SSD read; outlives the world. */
+void real_world_open_ssd(struct real_world *rw, const struct ssd_store *store);
 
 /* A memory server can be read, or no longer: its reads end as failed. */
 void real_world_peer(struct real_world *rw, uint32_t server, const char *address,
@@ -61,12 +64,14 @@ void real_world_peer(struct real_world *rw, uint32_t server, const char *address
 void real_world_letter(struct real_world *rw, uint32_t server, const uint8_t *letter, size_t size);
 void real_world_drop_peer(struct real_world *rw, uint32_t server);
 
+/* Fills are cut short while a signal waits (interrupt.h): the run will not be. */
+
 /* The first thing that must fail a run (a wrong byte, a broken device), or NULL. */
 const GError *real_world_error(const struct real_world *rw);
 
 struct real_usage {
   double gpu_inference_ns, gpu_training_ns; /* time computing, by the device's clock */
-  uint64_t net_bytes, pcie_bytes;
+  uint64_t net_bytes, ssd_bytes, pcie_bytes;
 };
 /* Of the data connections that it reads over; none before real_world_open_reader. */
 void real_world_reader_state(const struct real_world *rw, struct transport_state *state);

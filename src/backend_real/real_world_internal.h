@@ -3,6 +3,7 @@
 #define DM_REAL_WORLD_INTERNAL_H
 
 #include "backend_real/real_world.h"
+#include "backend_real/ssd_reader.h"
 
 enum op_kind { OP_FREE, OP_FETCH, OP_COPY, OP_COMPUTE };
 
@@ -106,6 +107,8 @@ struct real_world {
   const struct transport_ops *transport;
   struct shelf *shelf;
   struct reader *reader;
+  const struct ssd_store *ssd_store;
+  struct ssd_reader *ssd; /* NULL: no SSD tier */
   const struct device_ops *device_ops;
   struct device *device;
   struct real_gpu *gpu;

@@ -3,11 +3,14 @@
 
 #include <glib-unix.h>
 #include <string.h>
+#include "backend_real/interrupt.h"
 #include "backend_real/log.h"
 #include "core/error.h"
 #include "harness/command.h"
 
 #define RECORDS_SENT 512
+/* For our own steps to see a signal, before the process ends in the midst of a call. */
+#define SIGNAL_GRACE_MS 700
 /* For a controller that was lost to be there again. */
 #define RELINK_NS (5 * NS_PER_S)
 
@@ -66,6 +69,7 @@ static void run_close(struct server *s)
   real_world_free(s->rw);
   if (s->shelf)
     s->transport->shelf_free(s->shelf);
+  ssd_store_free(s->ssd);
   loop_forget(s->loop, s);
   host_memory_unmap(&s->memory);
   images_free(s->images);
@@ -79,6 +83,7 @@ static void run_close(struct server *s)
   s->actor = NULL;
   s->recorder = NULL;
   s->shelf = NULL;
+  s->ssd = NULL;
   s->images = NULL;
   s->setup = NULL;
   s->experiment = NULL;
@@ -165,6 +170,26 @@ static void send_ready(struct server *s)
   frame_send(s, FRAME_READY, run_ready_pack(&ready));
 }
 
+/* May take minutes, and the loop waits: signals are looked at on the way, and where a driver's call is too
+ * long for that, the guard ends the process. */
+static gboolean run_prepare(struct server *s, GError **error)
+{
+  struct interrupt_guard *guard = interrupt_guard(SIGNAL_GRACE_MS);
+  gboolean good =
+      run_open(s, error) && (s->options->kind != ACTOR_GPU_SERVER || images_prepare(s->images, error));
+  if (good) {
+    limits_set(s);
+    actor_begin(s);
+    good = interrupt_check(error);
+  }
+  if (good && real_world_error(s->rw)) {
+    g_propagate_error(error, g_error_copy(real_world_error(s->rw)));
+    good = FALSE;
+  }
+  interrupt_release(guard);
+  return good;
+}
+
 static void prepare(struct server *s, const uint8_t *data, size_t size)
 {
   g_autoptr(GError) error = NULL;
@@ -175,15 +200,7 @@ static void prepare(struct server *s, const uint8_t *data, size_t size)
   s->spec = spec;
   log_run(spec.run);
   g_message("run %u: %s under %s", spec.run, spec.experiment, spec.system);
-  if (run_open(s, &error)) {
-    limits_set(s);
-    if (s->options->kind == ACTOR_GPU_SERVER)
-      images_prepare(s->images);
-    actor_begin(s);
-    if (real_world_error(s->rw))
-      error = g_error_copy(real_world_error(s->rw));
-  }
-  if (!error) {
+  if (run_prepare(s, &error)) {
     send_ready(s);
     return;
   }
@@ -253,7 +270,7 @@ static void on_welcome(void *context)
 static void on_frame(void *context, enum frame_kind kind, const uint8_t *data, size_t size)
 {
   struct server *s = context;
-  if (kind == FRAME_PREPARE)
+  if (kind == FRAME_PREPARE && !loop_quits(s->loop)) /* the signal has been read: nothing would end it */
     prepare(s, data, size);
   else if (kind == FRAME_GO)
     go(s, data, size);

@@ -19,6 +19,7 @@ struct server_options {
   struct link_config link;
   char *data_address; /* HOST or HOST:PORT where its shelf listens */
   uint32_t first_gpu; /* ordinal of its first GPU on this machine */
+  char *ssd_folder;   /* of its SSD tier, NULL: it has none */
   int metrics;        /* socket to serve them on, which it takes; -1 = none */
   char *rdma_device;  /* transport.h; NULL: by the route */
   gint gid_index;     /* -1: chosen */
@@ -46,6 +47,7 @@ struct server {
   struct transport_options transport_options;
   const struct device_ops *device;
   struct shelf *shelf;
+  struct ssd_store *ssd; /* NULL: the system has no SSD tier */
   struct real_world *rw;
   struct world *seam; /* of the actor: the world's, or the recorder's before it */
   void *actor;

@@ -1,13 +1,32 @@
 /* The GPU server's side of a server process: pinned arena, reader, device. */
 #include "backend_real/server.h"
+#include "core/error.h"
 #include "core/gpu_server.h"
+
+/* The files' headers hold checksums, so all of them are computed first. */
+static gboolean open_ssd(struct server *s, GError **error)
+{
+  const struct config *config = &s->setup->config;
+  if (!(config->system->needs & WORLD_SSD))
+    return TRUE;
+  if (!s->options->ssd_folder)
+    return input_error(error, NULL, 0,
+                       "system %s loads from a local SSD: expected --ssd-folder FOLDER of this server",
+                       config->system->name);
+  if (!images_prepare(s->images, error))
+    return FALSE;
+  s->ssd = ssd_store_open(s->options->ssd_folder, config, s->options->index, s->images, error);
+  if (s->ssd)
+    real_world_open_ssd(s->rw, s->ssd);
+  return s->ssd != NULL;
+}
 
 static gboolean open_parts(struct server *s, GError **error)
 {
   const struct config *config = &s->setup->config;
   uint32_t index = s->options->index, gpus = config->server[index].gpus;
   s->device = device_by_name(s->spec.device, error);
-  if (!s->device ||
+  if (!s->device || !open_ssd(s, error) ||
       !real_world_open_device(s->rw, s->device, gpus, s->options->first_gpu, s->spec.share_gpus,
                               gpu_server_gpu_bytes(config, index), error) ||
       !real_world_open_reader(s->rw, s->transport, &s->transport_options, error))
@@ -47,10 +66,11 @@ static char *describe(const struct server *s)
 {
   const struct device_ops *device = s->device;
   uint32_t gpus = s->setup->config.server[s->options->index].gpus;
-  return g_strdup_printf("gpu-server %u: device %s, %u x %s; transport %s%s; arena of %.3f GB in %s",
+  return g_strdup_printf("gpu-server %u: device %s, %u x %s; transport %s%s; arena of %.3f GB in %s%s%s",
                          s->options->index, device->name, gpus, device->describe(real_world_device(s->rw), 0),
                          s->transport->name, s->setup->config.gpudirect ? " into GPU memory" : "",
-                         (double)s->memory.bytes / 1e9, s->memory.pages);
+                         (double)s->memory.bytes / 1e9, s->memory.pages, s->ssd ? "; " : "",
+                         s->ssd ? ssd_store_text(s->ssd) : "");
 }
 
 const struct server_kind server_kind_gpu = {.name = "gpu-server",

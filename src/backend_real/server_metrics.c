@@ -17,6 +17,7 @@ static struct server_totals totals(const struct server *s)
   struct server_totals t = s->before;
   struct usage usage = {0};
   struct gpu_server_usage gpu;
+  struct real_usage world;
   struct transport_state shelf = {0};
   if (!s->actor)
     return t;
@@ -26,6 +27,8 @@ static struct server_totals totals(const struct server *s)
     gpu_server_usage(s->actor, &gpu);
     for (uint32_t i = 0; i < REASON_COUNT; i++)
       t.evicted[i] += gpu.evicted[i];
+    real_world_usage(s->rw, &world);
+    t.ssd_bytes += world.ssd_bytes;
   } else {
     if (s->transport->shelf_state)
       s->transport->shelf_state(s->shelf, &shelf);
@@ -90,6 +93,8 @@ static void gpu_counters(const struct server_totals *t, GString *text)
                   reasons[i].name, NULL);
   metric_single(text, "distmind_pcie_bytes_total", METRIC_COUNTER, "Bytes that crossed PCIe, both ways.",
                 (double)t->usage.pcie_bytes);
+  metric_single(text, "distmind_ssd_read_bytes_total", METRIC_COUNTER,
+                "Bytes of models read from the local SSD.", (double)t->ssd_bytes);
   metric_family(text, "distmind_gpu_busy_seconds_total", METRIC_COUNTER,
                 "Time that the GPUs computed, summed over them, by the device's clock.");
   metric_sample(text, "distmind_gpu_busy_seconds_total", t->usage.gpu_inference_ns / 1e9, "work", "inference",

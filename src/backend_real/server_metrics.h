@@ -13,6 +13,7 @@ struct server_totals {
   struct usage usage;
   uint64_t evicted[REASON_COUNT];
   uint64_t sent_bytes, refused; /* of a shelf */
+  uint64_t ssd_bytes;           /* read */
 };
 
 void server_metrics(void *server, GString *text);

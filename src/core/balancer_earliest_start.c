@@ -4,10 +4,10 @@
 
 static gboolean has_local_copy(const struct cluster_view *view, uint32_t gpu, uint32_t model)
 {
-  uint32_t server = view->gpu[gpu].server, servers = view->config->servers_at_start;
+  uint32_t server = view->gpu[gpu].server;
   return bit_get(view_holds(view, model), gpu) ||
          bit_get(view->cached + (size_t)model * view->server_words, server) ||
-         (server < servers && (server + servers - model % servers) % servers < view->config->ssd_copies);
+         config_ssd_has(view->config, server, model);
 }
 
 static gboolean earliest_start_choose(struct cluster_view *view, const struct balance_request *request,

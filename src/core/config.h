@@ -70,6 +70,13 @@ static inline const struct hardware *config_server_hardware(const struct config 
   return &config->hardware[config->server[server].hw];
 }
 
+/* Does the server's SSD hold the model? Those that are added later hold none. */
+static inline gboolean config_ssd_has(const struct config *config, uint32_t server, uint32_t model)
+{
+  uint32_t servers = config->servers_at_start;
+  return server < servers && (server + servers - model % servers) % servers < config->ssd_copies;
+}
+
 /* Limit of models on one GPU; 0 = none. Processes have a limit of their own: one model a GPU is no part of
  * MPS. */
 static inline uint32_t config_models_max(const struct config *config, uint32_t hw)

@@ -125,8 +125,7 @@ static gboolean check_ssd(const struct setup *setup, GError **error)
   for (uint32_t s = 0; s < config->servers_at_start; s++) {
     uint64_t bytes = 0;
     for (uint32_t m = 0; m < catalog_models(config->catalog); m++)
-      if ((s + config->servers_at_start - m % config->servers_at_start) % config->servers_at_start <
-          config->ssd_copies)
+      if (config_ssd_has(config, s, m))
         bytes = add_bytes(bytes, catalog_bytes(config->catalog, m));
     uint64_t has = config_server_hardware(config, s)->ssd_bytes;
     if (bytes > has)

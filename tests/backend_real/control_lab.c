@@ -120,7 +120,7 @@ static void start_hub(struct lab *lab)
   struct message_limits limits;
   const struct hub_config config = {.endpoint = "tcp://127.0.0.1:*",
                                     .keys = lab->encrypted ? &lab->hub_keys : NULL,
-                                    .authorized_folder = lab->encrypted ? lab->authorized : NULL};
+                                    .authorized = lab->encrypted ? lab->authorized : NULL};
   lab->hub = hub_new(lab->loop, &config, &hub_ops, lab, &error);
   cr_assert(lab->hub, "%s", error ? error->message : "");
   set_limits(&limits);

@@ -2,7 +2,9 @@
 #include "spawned.h"
 
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 /* This is build/tests/NAME, the other build/PROGRAM. */
 char *spawned_path(const char *program)
@@ -12,6 +14,13 @@ char *spawned_path(const char *program)
   return g_build_filename(build, program, NULL);
 }
 
+/* Ends with a test that fails or is ended. */
+static void tie(gpointer data)
+{
+  (void)data;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+}
+
 Spawned *spawn(const char *program, const char *words)
 {
   g_autofree char *path = spawned_path(program), *line = g_strdup_printf("%s %s", path, words);
@@ -19,7 +28,7 @@ Spawned *spawn(const char *program, const char *words)
   Spawned *spawned = g_new0(Spawned, 1);
   g_autoptr(GError) error = NULL;
   int wait_status;
-  cr_assert(g_spawn_sync(NULL, argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &spawned->out, &spawned->err,
+  cr_assert(g_spawn_sync(NULL, argv, NULL, G_SPAWN_DEFAULT, tie, NULL, &spawned->out, &spawned->err,
                          &wait_status, &error),
             "%s: %s", line, error ? error->message : "");
   spawned->status = g_spawn_check_wait_status(wait_status, &error) ? 0 : error->code;

@@ -180,10 +180,14 @@ Test(calibrate, a_tiny_run_end_to_end)
 {
   g_autoptr(Site) site = site_new();
   struct hardware hw;
+  g_autofree char *ssd = g_build_filename(site, "ssd", NULL);
+  cr_assert_eq(g_mkdir(ssd, 0700), 0);
   run_good(site, "distmind-real",
            "calibrate -o @/here.ini --profiles @/measured --base @/hardware/base.ini --device host --pace 2 "
-           "--quiet");
+           "--ssd-folder @/ssd --quiet");
   check_hardware(site, &hw);
+  cr_assert(hw.ssd_bytes_s > 1e6 && hw.ssd_bytes_s < 1e12 && hw.ssd_bytes > 1e6, "%g", hw.ssd_bytes_s);
+  cr_assert_eq(g_rmdir(ssd), 0, "the file that was measured stays");
   g_autofree char *folder = g_build_filename(site, "measured", NULL);
   struct profile *p = profile_load(folder, "tiny", NULL);
   cr_assert_not_null(p);
@@ -351,6 +355,7 @@ Test(validate, bad_usage_is_refused)
   refused(site, "distmind-sim", "validate @/good.db --plot @/x.bmp", ".png, .svg or .pdf");
   refused(site, "distmind-real", "calibrate", "expected -o HARDWARE.ini");
   refused(site, "distmind-real", "calibrate -o @/x.ini --pace -1", "--pace");
+  refused(site, "distmind-real", "calibrate -o @/x.ini --device host --ssd-folder @/none", "--ssd-folder");
   refused(site, "distmind-real", "calibrate -o @/x.ini --device abacus", "abacus");
   refused(site, "distmind-real", "calibrate -o @/x.ini --device host --base @/none.ini", "none.ini");
   refused(site, "distmind-real",

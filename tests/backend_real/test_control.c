@@ -231,7 +231,7 @@ Test(control, bad_hubs)
                  "expected a folder of the public keys");
   hub_is_refused(loop,
                  &(struct hub_config){
-                     .endpoint = "tcp://127.0.0.1:0", .keys = &keys, .authorized_folder = "/does/not/exist"},
+                     .endpoint = "tcp://127.0.0.1:0", .keys = &keys, .authorized = "/does/not/exist"},
                  "/does/not/exist: expected a folder of public keys");
   loop_free(loop);
 }

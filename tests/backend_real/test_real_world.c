@@ -1,10 +1,13 @@
 /* The real world between an actor and its parts: a transport that the test drives read by read, in any order
- * and with failures, and the host device. Whatever comes in whatever order, every operation ends once, bytes
- * are right on the GPU, and no byte in host memory is overwritten before it was copied. */
+ * and with failures, or files of an SSD, and the host device. Whatever comes in whatever order, every
+ * operation ends once, bytes are right on the GPU, and no byte in host memory is overwritten before it was
+ * copied. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backend_real/real_world.h"
+#include "safetensors_file.h"
 
 #define LAYERS     24
 #define SERVERS    4
@@ -118,6 +121,7 @@ struct lab {
   struct placement *placement;
   struct fetch_plan *plan;
   GRand *rand;
+  struct ssd_store *store; /* NULL: the model is read from memory servers */
   uint64_t ring;
   struct range host_range, gpu_range;
   op_id fetch;
@@ -223,6 +227,7 @@ static void lab_open(struct lab *lab, uint32_t seed)
 static void lab_close(struct lab *lab)
 {
   real_world_free(lab->rw);
+  ssd_store_free(lab->store);
   loop_free(lab->loop);
   images_free(lab->images);
   host_memory_unmap(&lab->memory);
@@ -241,7 +246,7 @@ static void load(struct lab *lab)
   uint32_t server[SERVERS] = {0, 1, 2, 3}, of_stream[SERVERS];
   for (uint32_t s = 0; s < lab->plan->streams; s++)
     of_stream[s] = server[lab->plan->slot[s]];
-  struct fetch_spec fetch = {.source = SOURCE_REMOTE,
+  struct fetch_spec fetch = {.source = lab->store ? SOURCE_SSD : SOURCE_REMOTE,
                              .plan = lab->plan,
                              .server = of_stream,
                              .sequential = g_rand_boolean(lab->rand),
@@ -331,6 +336,66 @@ Test(real_world, a_cancelled_fetch_ends_when_its_reads_have)
     load(&lab);
     cr_expect_neq(lab.status[TAG_FETCH], OP_FAILED, "seed %u", seed);
     cr_expect_eq(the_reader->asked->len, 0, "seed %u: reads are still under way", seed);
+    lab_close(&lab);
+  }
+}
+
+/* --- from the SSD
+ * -------------------------------------------------------------------------------------------------------*/
+
+static void lab_open_ssd(struct lab *lab, uint32_t seed, const char *folder)
+{
+  g_autoptr(GError) error = NULL;
+  lab_open(lab, seed);
+  fetch_plan_free(lab->plan);
+  placement_free(lab->placement);
+  lab->placement = placement_new(SHARDING_PER_APP, lab->grouping, 1, 0);
+  lab->plan = fetch_plan_new(lab->placement, lab->grouping);
+  lab->config.servers_at_start = lab->config.ssd_copies = 1;
+  lab->store = ssd_store_open(folder, &lab->config, 0, lab->images, &error);
+  cr_assert_not_null(lab->store, "%s", error ? error->message : "");
+  real_world_open_ssd(lab->rw, lab->store);
+}
+
+#define SSD_ROUNDS 12
+
+Test(real_world, loads_from_the_ssd_bring_the_right_bytes)
+{
+  g_autoptr(Scratch) folder = scratch_new();
+  for (uint32_t seed = 1; seed <= SSD_ROUNDS; seed++) {
+    struct lab lab;
+    struct real_usage usage;
+    lab_open_ssd(&lab, seed, folder);
+    load(&lab);
+    cr_expect_eq(lab.status[TAG_FETCH], OP_DONE, "seed %u", seed);
+    for (uint32_t g = 0; g < lab.plan->groups; g++)
+      cr_expect(lab.status[TAG_COPY + g] == OP_DONE && lab.status[TAG_COMPUTE + g] == OP_DONE,
+                "seed %u, group %u", seed, g);
+    cr_expect_null(real_world_error(lab.rw), "seed %u: a wrong byte", seed);
+    real_world_usage(lab.rw, &usage);
+    cr_expect_eq(usage.ssd_bytes, lab.plan->total_bytes, "seed %u", seed);
+    cr_expect_eq(usage.net_bytes, 0, "seed %u", seed);
+    lab_close(&lab);
+  }
+}
+
+/* The file loses its second half; the fetch is cancelled now and then. */
+Test(real_world, loads_from_a_broken_ssd_end_everything_once)
+{
+  g_autoptr(Scratch) folder = scratch_new();
+  g_autofree char *path = g_build_filename(folder, "gpu-server-0", "drawn-0.dmi", NULL);
+  for (uint32_t seed = 1; seed <= SSD_ROUNDS; seed++) {
+    struct lab lab;
+    lab_open_ssd(&lab, seed, folder);
+    cr_assert_eq(truncate(path, (off_t)((2 << 20) + catalog_bytes(lab.catalog, 0) / 2)), 0);
+    if (seed % 3 == 0)
+      loop_timer(lab.loop, loop_now(lab.loop) + 100000, cancel, &lab, 0);
+    load(&lab);
+    cr_expect_neq(lab.status[TAG_FETCH], OP_DONE, "seed %u", seed);
+    cr_expect(seed % 3 == 0 || lab.status[TAG_FETCH] == OP_FAILED, "seed %u", seed);
+    cr_expect_neq(lab.status[TAG_COMPUTE + lab.plan->groups - 1], OP_DONE, "seed %u", seed);
+    cr_expect_eq(lab.lost, 0, "seed %u: a memory server was blamed", seed);
+    cr_expect_null(real_world_error(lab.rw), "seed %u: a wrong byte", seed);
     lab_close(&lab);
   }
 }

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@
 #define POLL_US 5000
 
 struct cluster_lab {
-  char *folder, *mark, *program;
+  char *folder, *mark, *program, *tmp;
   GPtrArray *processes; /* of struct process */
 };
 
@@ -47,6 +48,8 @@ ClusterLab *lab_new(void)
   lab->program = g_build_filename(build, "distmind-real", NULL);
   lab->folder = g_dir_make_tmp("distmind-real-XXXXXX", NULL);
   cr_assert_not_null(lab->folder, "no temporary folder");
+  lab->tmp = lab_path(lab, "tmp");
+  cr_assert_eq(g_mkdir(lab->tmp, 0700), 0);
   lab->mark = g_path_get_basename(lab->folder);
   lab->processes = g_ptr_array_new();
   write_profile(lab);
@@ -128,13 +131,17 @@ void lab_experiment(ClusterLab *lab, const char *more)
 /* --- processes
  * ------------------------------------------------------------------------------------------------------*/
 
-static G_GNUC_NORETURN void become(const ClusterLab *lab, const struct process *process, char **argv)
+/* A test that fails never comes to lab_free: what it started ends with it. */
+static G_GNUC_NORETURN void become(const ClusterLab *lab, const struct process *process, char **argv,
+                                   pid_t parent)
 {
   int in = open("/dev/null", O_RDONLY), err = open(process->log, O_WRONLY | O_CREAT | O_APPEND, 0600);
   int out = open(process->out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   signal(SIGINT, SIG_DFL);
-  if (in < 0 || err < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 ||
-      chdir(lab->folder) != 0 || setenv(MARK, lab->mark, 1) != 0)
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent || in < 0 || err < 0 || out < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
+      dup2(err, 2) < 0 || chdir(lab->folder) != 0 || setenv(MARK, lab->mark, 1) != 0 ||
+      setenv("TMPDIR", lab->tmp, 1) != 0)
     _exit(126);
   execv(lab->program, argv);
   _exit(127);
@@ -154,10 +161,11 @@ struct process *lab_start(ClusterLab *lab, const char *format, ...)
   process->log = lab_path(lab, log);
   process->out = lab_path(lab, out);
   g_ptr_array_add(lab->processes, process);
+  pid_t parent = getpid();
   process->pid = fork();
   cr_assert_geq(process->pid, 0, "no process");
   if (process->pid == 0)
-    become(lab, process, argv);
+    become(lab, process, argv, parent);
   return process;
 }
 
@@ -334,14 +342,23 @@ static void remove_tree(const char *path)
   g_remove(path);
 }
 
+/* The first of them; NULL: none. */
+static char *left_behind(const ClusterLab *lab)
+{
+  g_autoptr(GDir) dir = g_dir_open(lab->tmp, 0, NULL);
+  return g_strdup(dir ? g_dir_read_name(dir) : NULL);
+}
+
 void lab_free(ClusterLab *lab)
 {
-  g_autofree char *orphans = end_all(lab);
+  g_autofree char *orphans = end_all(lab), *file = left_behind(lab);
   remove_tree(lab->folder);
   g_ptr_array_unref(lab->processes);
   g_free(lab->folder);
   g_free(lab->mark);
   g_free(lab->program);
+  g_free(lab->tmp);
   g_free(lab);
   cr_assert_null(orphans, "orphans: %s", orphans);
+  cr_assert_null(file, "left in the temporary folder: %s", file);
 }

@@ -14,7 +14,8 @@ typedef struct cluster_lab ClusterLab; /* for g_autoptr */
 
 /* A folder of its own with a profile and nothing else. */
 ClusterLab *lab_new(void);
-/* Ends what is left of it, and fails the test if that is anything (orphans). */
+/* Ends what is left of it, and fails the test if that is anything (orphans), or if a process, however it
+ * ended, left a temporary file. */
 void lab_free(ClusterLab *lab);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(ClusterLab, lab_free)
 

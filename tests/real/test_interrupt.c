@@ -1,0 +1,62 @@
+/* Signals while servers prepare a run that takes long: images of a hundred gigabytes are summed. */
+#include "cluster.h"
+
+#include <criterion/criterion.h>
+#include <glib/gstdio.h>
+#include <signal.h>
+#include <string.h>
+
+/* An end takes well under a second; a machine that is busy with other tests gets a few. Without it, the work
+ * takes longer than all of them. */
+#define LIMIT_S 5
+
+static void long_experiment(ClusterLab *lab)
+{
+  g_autoptr(GString) text = g_string_new("# model: big\n# gpu: host\n# batch: 1\n# warm_latency_ms: 1\n"
+                                         "# unpickle_ms: 1\n# first_inference_ms: 1\n# tensors: 12\n"
+                                         "layer,kind,param_bytes,compute_us\n");
+  for (int i = 0; i < 12; i++)
+    g_string_append_printf(text, "layer%d,conv,15000000,83\n", i);
+  g_autofree char *profile = lab_path(lab, "big.csv"), *folder = lab_path(lab, "ssd");
+  cr_assert(g_file_set_contents(profile, text->str, -1, NULL) && g_mkdir(folder, 0700) == 0);
+  lab_experiment(lab, "experiment.systems=serverlessllm;models.big=800;cluster.ssd_gb=1000;"
+                      "cluster.host_cache_gb=0.2;cluster.gpu_model_gb=0.2;cluster.staging_gb=0.2");
+}
+
+static void expect_prompt_end(struct process *process, int status, const char *what)
+{
+  gboolean ended = process_await(process, LIMIT_S);
+  g_autofree char *log = process_log(process);
+  cr_assert(ended, "%s does not end: %s", what, log);
+  cr_assert_eq(process->status, status, "%s: status %d: %s", what, process->status, log);
+}
+
+Test(interrupt, a_server_that_prepares_ends_at_once)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  struct process *gpu[2];
+  long_experiment(lab);
+  struct process *controller = lab_controller(lab);
+  for (int i = 0; i < 2; i++) {
+    gpu[i] = lab_start(lab, "gpu-server --cluster cluster.ini --index %d --ssd-folder ssd --log info", i);
+    lab_memory_server(lab, i);
+  }
+  struct process *client = lab_client(lab, "x", "");
+  cr_assert(process_says(gpu[0], "under serverlessllm", 1, 60), "no run is prepared");
+  kill(gpu[0]->pid, SIGTERM);
+  expect_prompt_end(gpu[0], 0, "gpu-server");
+  cr_assert(process_await(client, LIMIT_S) && client->status == 1, "the client does not end");
+  cr_assert_not(controller->ended);
+}
+
+Test(interrupt, a_local_run_that_prepares_ends_at_once)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  long_experiment(lab);
+  struct process *run = lab_start(lab, "run experiment.ini --local --device host --ssd-folder ssd --log info "
+                                       "--out x.db");
+  cr_assert(process_says(run, "under serverlessllm", 3, 60), "no run is prepared");
+  kill(run->pid, SIGINT);
+  expect_prompt_end(run, 130, "run");
+  cr_assert(lab_await_empty(lab, LIMIT_S), "processes are left");
+}
