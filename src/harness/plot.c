@@ -16,6 +16,7 @@ const struct plot_kind plot_kinds[] = {
     {"utilisation", plot_utilisation},
     {"found", plot_found},
     {"queue", plot_queue},
+    {"sweep", plot_sweep},
     {NULL, NULL},
 };
 
@@ -125,6 +126,13 @@ gboolean plot_begin(struct plot *plot, const char *path, const char *output, GEr
 char *plot_script(struct store_reader *reader, const char *kind, const char *path, const char *output,
                   GError **error)
 {
+  return plot_script_with(reader, kind, NULL, path, output, error);
+}
+
+char *plot_script_with(struct store_reader *reader, const char *kind, const struct plot_options *options,
+                       const char *path, const char *output, GError **error)
+{
+  static const struct plot_options defaults;
   const struct plot_kind *chosen = find_kind(kind, error);
   if (!chosen || !find_format(path, error))
     return NULL;
@@ -132,7 +140,8 @@ char *plot_script(struct store_reader *reader, const char *kind, const char *pat
   if (!runs)
     return NULL;
   g_autoptr(GString) script = g_string_new(NULL);
-  struct plot plot = {.reader = reader, .runs = runs, .script = script};
+  struct plot plot = {
+      .reader = reader, .runs = runs, .script = script, .options = options ? options : &defaults};
   return plot_begin(&plot, path, output, error) && chosen->write(&plot, error) ? g_strdup(script->str) : NULL;
 }
 
@@ -168,7 +177,13 @@ gboolean plot_finish(const char *script, const char *output, const char *path, G
 
 gboolean plot_write(struct store_reader *reader, const char *kind, const char *path, GError **error)
 {
+  return plot_write_with(reader, kind, NULL, path, error);
+}
+
+gboolean plot_write_with(struct store_reader *reader, const char *kind, const struct plot_options *options,
+                         const char *path, GError **error)
+{
   g_autofree char *output = g_strconcat(path, ".partial", NULL);
-  g_autofree char *script = plot_script(reader, kind, path, output, error);
+  g_autofree char *script = plot_script_with(reader, kind, options, path, output, error);
   return script && plot_finish(script, output, path, error);
 }

@@ -9,6 +9,7 @@ struct plot {
   struct store_reader *reader;
   GPtrArray *runs; /* of struct stored_run * */
   GString *script;
+  const struct plot_options *options;
 };
 
 const struct stored_run *plot_run(const struct plot *plot, guint index);
@@ -37,6 +38,7 @@ gboolean plot_latency_cdf(struct plot *plot, GError **error);
 gboolean plot_throughput(struct plot *plot, GError **error);
 gboolean plot_utilisation(struct plot *plot, GError **error);
 gboolean plot_queue(struct plot *plot, GError **error);
+gboolean plot_sweep(struct plot *plot, GError **error);
 gboolean plot_found(struct plot *plot, GError **error);
 
 #endif

@@ -12,26 +12,25 @@
 /* --- reading
  * --------------------------------------------------------------------------------------------------------*/
 
-static gboolean read_values(struct sweep_view *view, struct store_reader *reader, GError **error)
+/* As it was written: table setting has numbers, of which 0.50 and 0.5 are the same. */
+static char *value_of(const struct stored_run *run, const char *key)
 {
-  g_autoptr(sqlite3_stmt) statement =
-      store_prepare(reader, "SELECT value FROM setting WHERE run = ? AND key = ?", error);
-  if (!statement)
-    return FALSE;
+  g_auto(GStrv) lines = g_strsplit(run->overrides, "\n", -1);
+  gsize length = strlen(key);
+  const char *value = "";
+  for (char **line = lines; *line; line++)
+    if (strncmp(*line, key, length) == 0 && (*line)[length] == '=')
+      value = *line + length + 1;
+  return g_strdup(value);
+}
+
+static void read_values(struct sweep_view *view)
+{
   view->value = g_new0(char *, (gsize)view->runs->len * view->axes->len + 1);
   for (guint run = 0; run < view->runs->len; run++)
-    for (guint i = 0; i < view->axes->len; i++) {
-      const struct axis *axis = view->axes->pdata[i];
-      sqlite3_bind_int64(statement, 1, ((const struct stored_run *)view->runs->pdata[run])->id);
-      sqlite3_bind_text(statement, 2, axis->key, -1, SQLITE_STATIC);
-      int row = store_step(reader, statement, error);
-      if (row < 0)
-        return FALSE;
-      const char *text = row == 1 ? (const char *)sqlite3_column_text(statement, 0) : NULL;
-      view->value[run * view->axes->len + i] = g_utf8_make_valid(text ? text : "", -1);
-      sqlite3_reset(statement);
-    }
-  return TRUE;
+    for (guint i = 0; i < view->axes->len; i++)
+      view->value[run * view->axes->len + i] =
+          value_of(view->runs->pdata[run], ((const struct axis *)view->axes->pdata[i])->key);
 }
 
 static void read_tasks(struct sweep_view *view, const GArray *facts)
@@ -56,8 +55,9 @@ struct sweep_view *sweep_view_read(struct store_reader *reader, GError **error)
     return NULL;
   }
   view->runs = store_runs(reader, error);
-  if (!view->runs || !read_values(view, reader, error))
+  if (!view->runs)
     return NULL;
+  read_values(view);
   read_tasks(view, facts);
   return g_steal_pointer(&view);
 }
