@@ -176,19 +176,22 @@ static gboolean has_seeds(const struct drawing *d)
   return FALSE;
 }
 
+/* Bars of the seeds lie under the line, so that its points stay whole. */
 static void write_line(const struct drawing *d, const struct line *line)
 {
   guint first = line->first, variant = line->variant;
   g_autofree char *dash = variant > 0 ? g_strdup_printf("%u", variant % 5 + 1) : NULL;
   g_autofree char *style = plot_style(run_at(d, first)->system, first, dash);
+  g_autofree char *bars = plot_style(run_at(d, first)->system, first, "1");
   g_autofree char *text = line_title(d, first), *title = gnuplot_quote(text);
   g_string_append_printf(d->plot->script, "$line%u << END\n", first);
   write_points(d, line);
   g_string_append(d->plot->script, "END\n");
-  g_string_append_printf(d->lines, "%s$line%u using 1:2 with linespoints %s pt %u ps 0.7 title %s",
-                         d->lines->len ? ", " : "plot ", first, style, 7 + 2 * (variant % 4), title);
+  g_string_append(d->lines, d->lines->len ? ", " : "plot ");
   if (has_seeds(d))
-    g_string_append_printf(d->lines, ", $line%u using 1:2:3:4 with yerrorbars %s pt 0 notitle", first, style);
+    g_string_append_printf(d->lines, "$line%u using 1:2:3:4 with yerrorbars %s pt -1 notitle, ", first, bars);
+  g_string_append_printf(d->lines, "$line%u using 1:2 with linespoints %s pt %u ps 0.9 title %s", first,
+                         style, 7 + 2 * (variant % 4), title);
 }
 
 static gboolean write_lines(struct drawing *d, GError **error)
