@@ -22,7 +22,7 @@ static int64_t job_next(void *context)
   struct job *job = context;
   while (job->next < job->sweep->count && job->sweep->task[job->next].state != TASK_OPEN)
     job->next++;
-  return job->next < job->sweep->count ? (int64_t)job->next++ : -1;
+  return job->next < job->sweep->count ? (int64_t)job->next++ : POOL_NONE;
 }
 
 static gboolean job_run(void *context, uint64_t task, GError **error)
@@ -30,7 +30,7 @@ static gboolean job_run(void *context, uint64_t task, GError **error)
   return sweep_run_task(((struct job *)context)->sweep, task, error);
 }
 
-static void job_ended(void *context, uint64_t task, const char *failure)
+static void job_ended(void *context, uint64_t task, const char *failure, G_GNUC_UNUSED gboolean input)
 {
   struct job *job = context;
   sweep_task_ended(job->sweep, task, failure);

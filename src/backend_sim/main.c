@@ -6,7 +6,7 @@
 
 int main(int argc, char **argv)
 {
-  static const struct command *const own[] = {&command_run, &command_sweep, &command_validate, &command_rerun,
-                                              NULL};
+  static const struct command *const own[] = {&command_run,      &command_sweep, &command_plan,
+                                              &command_validate, &command_rerun, NULL};
   return command_main(argc, argv, own);
 }

@@ -16,6 +16,7 @@
 #include "core/error.h"
 
 #define TICK_NS      100000000
+#define STATUS_INPUT 2
 #define MESSAGE_MOST 4000 /* bytes kept of a worker's message; a pipe holds as many without a reader */
 
 struct worker {
@@ -32,6 +33,7 @@ struct pool {
   struct pollfd *polled;
   guint jobs, running;
   gboolean starved; /* next had nothing, and nothing has ended since */
+  gboolean stopped; /* next wants no more */
   sigset_t open_mask;
 };
 
@@ -56,7 +58,7 @@ static G_NORETURN void child_main(const struct pool *pool, uint64_t task, int ou
   const char *message = done ? "" : error ? error->message : "failed";
   size_t length = MIN(strlen(message), MESSAGE_MOST);
   ssize_t written = write(out, message, length);
-  _exit(done && written >= 0 ? 0 : 1);
+  _exit(done && written >= 0 ? 0 : g_error_matches(error, DM_ERROR, DM_ERROR_INPUT) ? STATUS_INPUT : 1);
 }
 
 /* --- the parent
@@ -92,6 +94,7 @@ static gboolean start_more(struct pool *pool, GError **error)
     if (pool->worker[i].pid)
       continue;
     int64_t task = pool->ops->next(pool->context);
+    pool->stopped = task == POOL_STOP;
     if (task < 0)
       pool->starved = TRUE;
     else if (!start(pool, &pool->worker[i], (uint64_t)task, error))
@@ -140,7 +143,7 @@ static void read_worker(struct pool *pool, struct worker *worker)
   g_autofree char *failure = failure_of(worker, status);
   g_string_free(worker->message, TRUE);
   pool->starved = FALSE;
-  pool->ops->ended(pool->context, task, failure);
+  pool->ops->ended(pool->context, task, failure, WIFEXITED(status) && WEXITSTATUS(status) == STATUS_INPUT);
 }
 
 static void wait_for_some(struct pool *pool)
@@ -175,7 +178,7 @@ static gboolean work(struct pool *pool, volatile sig_atomic_t *interrupted, GErr
       return FALSE;
     if (pool->ops->tick)
       pool->ops->tick(pool->context);
-    if (pool->running == 0)
+    if (pool->running == 0 || pool->stopped)
       break;
     wait_for_some(pool);
   }

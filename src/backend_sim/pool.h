@@ -11,13 +11,16 @@
 
 #define POOL_JOBS_MAX 1024
 
+enum { POOL_NONE = -1, POOL_STOP = -2 };
+
 struct pool_ops {
-  /* A task to start now; -1: none for now (the pool ends when none runs and none comes). */
+  /* A task to start now; POOL_NONE: none for now (the pool ends when none runs and none comes); POOL_STOP:
+   * what still runs is not needed. */
   int64_t (*next)(void *context);
   /* In the child. FALSE + error: its message reaches ended. */
   gboolean (*run)(void *context, uint64_t task, GError **error);
-  /* In the caller; failure NULL: it is done. */
-  void (*ended)(void *context, uint64_t task, const char *failure);
+  /* In the caller; failure NULL: it is done. input: the failure was a DM_ERROR_INPUT. */
+  void (*ended)(void *context, uint64_t task, const char *failure, gboolean input);
   /* In the caller, after every change and ten times a second; may be NULL. */
   void (*tick)(void *context);
 };

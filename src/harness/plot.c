@@ -5,6 +5,7 @@
 #include "harness/json_writer.h"
 #include "harness/nearest.h"
 #include "harness/plot_part.h"
+#include "harness/plot_plan.h"
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <math.h>
@@ -96,31 +97,39 @@ static gboolean any_notice(const struct plot *plot, const char *word)
   return FALSE;
 }
 
-static void write_preamble(struct plot *plot, const struct output_format *format, const char *output)
+gboolean plot_path_check(const char *path, GError **error)
 {
-  g_autofree char *quoted = gnuplot_quote(output);
-  g_autofree char *title = gnuplot_quote(plot_run(plot, 0)->experiment);
-  g_string_append_printf(
-      plot->script,
-      "set encoding utf8\nset terminal %s\nset output %s\nset title %s font ',17'\n"
-      "set key outside right top Left reverse samplen 3.6 spacing 1.25\n"
-      "set border 3 lc rgb '#555555'\nset tics nomirror out\nset grid lc rgb '#dddddd' lt 1 lw 0.6\n"
-      "set bmargin 4.5\n",
-      format->terminal, quoted, title);
-  if (any_notice(plot, "estimated"))
-    g_string_append(plot->script, "set label 'uses estimated profiles' at screen 0.99,0.025 right font ',11' "
-                                  "textcolor rgb '#555555'\n");
+  return find_format(path, error) != NULL;
 }
 
-gboolean plot_begin(struct plot *plot, const char *path, const char *output, GError **error)
+gboolean plot_preamble(GString *script, const char *path, const char *output, const char *title,
+                       gboolean estimated, GError **error)
 {
   const struct output_format *format = find_format(path, error);
   if (!format)
     return FALSE;
+  g_autofree char *quoted = gnuplot_quote(output), *quoted_title = gnuplot_quote(title);
+  g_string_append_printf(
+      script,
+      "set encoding utf8\nset terminal %s\nset output %s\nset title %s font ',17'\n"
+      "set key outside right top Left reverse samplen 3.6 spacing 1.25\n"
+      "set border 3 lc rgb '#555555'\nset tics nomirror out\nset grid lc rgb '#dddddd' lt 1 lw 0.6\n"
+      "set bmargin 4.5\n",
+      format->terminal, quoted, quoted_title);
+  if (estimated)
+    g_string_append(script, "set label 'uses estimated profiles' at screen 0.99,0.025 right font ',11' "
+                            "textcolor rgb '#555555'\n");
+  return TRUE;
+}
+
+gboolean plot_begin(struct plot *plot, const char *path, const char *output, GError **error)
+{
+  if (!plot_path_check(path, error))
+    return FALSE;
   if (plot->runs->len == 0)
     return input_error(error, store_path(plot->reader), 0, "holds no run");
-  write_preamble(plot, format, output);
-  return TRUE;
+  return plot_preamble(plot->script, path, output, plot_run(plot, 0)->experiment,
+                       any_notice(plot, "estimated"), error);
 }
 
 char *plot_script(struct store_reader *reader, const char *kind, const char *path, const char *output,

@@ -1,20 +1,7 @@
 /* The JSON object of a sweep; see sweep_view.h. */
 #include "harness/json_writer.h"
 #include "harness/report.h"
-#include "harness/setting.h"
 #include "harness/sweep_view.h"
-
-static void write_value(struct json_writer *json, const char *text)
-{
-  guint64 whole;
-  double number;
-  if (integer_parse(text, 0, G_MAXUINT64, &whole, NULL))
-    json_integer(json, whole);
-  else if (number_parse(text, -1e300, 1e300, &number, NULL))
-    json_real(json, number);
-  else
-    json_string(json, text);
-}
 
 static void write_axes(struct json_writer *json, const GPtrArray *axes)
 {
@@ -28,7 +15,7 @@ static void write_axes(struct json_writer *json, const GPtrArray *axes)
     json_key(json, "values");
     json_array_open(json);
     for (char **value = axis->values; *value; value++)
-      write_value(json, *value);
+      json_value(json, *value);
     json_array_close(json);
     json_object_close(json);
   }
@@ -41,7 +28,7 @@ static void write_settings(struct json_writer *json, const GPtrArray *axes, char
   json_object_open(json);
   for (guint i = 0; i < axes->len; i++) {
     json_key(json, ((const struct axis *)axes->pdata[i])->key);
-    write_value(json, values[i]);
+    json_value(json, values[i]);
   }
   json_object_close(json);
 }
