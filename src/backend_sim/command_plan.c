@@ -92,6 +92,7 @@ static gboolean run_plan(struct sweep *sweep, const struct hold *hold, const str
   volatile sig_atomic_t *interrupted = sweep_catch_signals();
   if (!sweep_open(sweep, a->sweep.force, error))
     return FALSE;
+  sweep_retry(sweep);
   g_autoptr(Plan) plan = plan_new(sweep, hold, a->most, error);
   return plan && plan_run(plan, sweep_jobs(&a->sweep), a->sweep.quiet || a->sweep.json, interrupted, error) &&
          conclude(plan, a, plan_is_done(plan), error);

@@ -1,61 +1,17 @@
 /* `sweep`: an experiment over a product of settings, on all cores; see sweep.h. */
 #include "backend_sim/command_sweep.h"
 
-#include "backend_sim/pool.h"
 #include "backend_sim/sweep_options.h"
+#include "backend_sim/sweep_run.h"
 #include "core/error.h"
-#include "harness/progress.h"
 #include "harness/store_schema.h"
 #include "harness/sweep_view.h"
 
-struct job {
-  struct sweep *sweep;
-  struct progress *progress;
-  uint64_t next, ended, open; /* open: when it began */
+struct arguments {
+  struct sweep_options sweep;
+  char *slurm_options, *share;
+  gboolean slurm, detach, merge;
 };
-
-/* --- the pool's view
- * ---------------------------------------------------------------------------------------------------*/
-
-static int64_t job_next(void *context)
-{
-  struct job *job = context;
-  while (job->next < job->sweep->count && job->sweep->task[job->next].state != TASK_OPEN)
-    job->next++;
-  return job->next < job->sweep->count ? (int64_t)job->next++ : POOL_NONE;
-}
-
-static gboolean job_run(void *context, uint64_t task, GError **error)
-{
-  return sweep_run_task(((struct job *)context)->sweep, task, error);
-}
-
-static void job_ended(void *context, uint64_t task, const char *failure, G_GNUC_UNUSED gboolean input)
-{
-  struct job *job = context;
-  sweep_task_ended(job->sweep, task, failure);
-  job->ended++;
-}
-
-static void job_tick(void *context)
-{
-  struct job *job = context;
-  progress_share(job->progress, (double)job->ended / (double)MAX(job->open, 1));
-}
-
-static const struct pool_ops job_ops = {
-    .next = job_next, .run = job_run, .ended = job_ended, .tick = job_tick};
-
-static gboolean run_tasks(struct sweep *sweep, const struct sweep_options *o,
-                          volatile sig_atomic_t *interrupted, GError **error)
-{
-  struct job job = {.sweep = sweep, .open = sweep_count(sweep, TASK_OPEN)};
-  g_autofree char *label = g_strdup_printf("%" G_GUINT64_FORMAT " runs", job.open);
-  job.progress = progress_new(0, label, o->quiet || o->json);
-  gboolean good = pool_run(&job_ops, &job, sweep_jobs(o), interrupted, error);
-  progress_free(job.progress);
-  return good;
-}
 
 /* --- what is shown
  * -----------------------------------------------------------------------------------------------------*/
@@ -132,28 +88,137 @@ static gboolean verdict(const struct sweep *sweep, gboolean interrupted, GError 
   return failed + open == 0;
 }
 
-static gboolean run_sweep(struct sweep *sweep, const struct sweep_options *o, GError **error)
+static gboolean conclude(struct sweep *sweep, const struct sweep_options *o, gboolean interrupted,
+                         GError **error)
 {
+  return sweep_close(sweep, error) && show(sweep, o, error) && verdict(sweep, interrupted, error);
+}
+
+/* --- on a cluster
+ * ------------------------------------------------------------------------------------------------------*/
+
+static void add_option(GPtrArray *command, const char *name, const char *value)
+{
+  if (!value)
+    return;
+  g_ptr_array_add(command, g_strdup(name));
+  g_ptr_array_add(command, g_strdup(value));
+}
+
+/* This program with what makes the same sweep. */
+static char **same_command(const struct sweep *sweep, const struct sweep_options *o)
+{
+  GPtrArray *command = g_ptr_array_new();
+  char *program = g_file_read_link("/proc/self/exe", NULL);
+  g_ptr_array_add(command, program ? program : g_strdup(g_get_prgname()));
+  g_ptr_array_add(command, g_strdup("sweep"));
+  g_ptr_array_add(command, g_strdup(sweep->experiment));
+  for (char **vary = o->vary; vary && *vary; vary++)
+    add_option(command, "--vary", *vary);
+  for (char **set = o->set; set && *set; set++)
+    add_option(command, "--set", *set);
+  add_option(command, "--system", o->system);
+  add_option(command, "--trace", o->trace);
+  add_option(command, "--out", sweep->out);
+  g_autofree char *seed = o->seed >= 0 ? g_strdup_printf("%" G_GINT64_FORMAT, o->seed) : NULL;
+  g_autofree char *repeat = o->repeat > 0 ? g_strdup_printf("%d", o->repeat) : NULL;
+  add_option(command, "--seed", seed);
+  add_option(command, "--repeat", repeat);
+  g_ptr_array_add(command, NULL);
+  return (char **)g_ptr_array_free(command, FALSE);
+}
+
+static gboolean run_on_slurm(struct sweep *sweep, const struct arguments *a,
+                             volatile sig_atomic_t *interrupted, GError **error)
+{
+  g_auto(GStrv) command = same_command(sweep, &a->sweep);
+  struct slurm_options options = {.command = command,
+                                  .options = a->slurm_options,
+                                  .detach = a->detach,
+                                  .quiet = a->sweep.quiet || a->sweep.json};
+  g_autofree char *job = NULL;
+  if (!sweep_run_slurm(sweep, &options, interrupted, &job, error))
+    return FALSE;
+  if (!a->detach || !job)
+    return conclude(sweep, &a->sweep, *interrupted != 0, error);
+  printf("submitted job %s: %" G_GUINT64_FORMAT
+         " runs; once it has ended, merge them by the same command with "
+         "--merge for --slurm --detach\n",
+         job, sweep_count(sweep, TASK_OPEN));
+  return TRUE;
+}
+
+/* What a detached job did; nothing is lost where it is not done yet. */
+static gboolean merge_only(struct sweep *sweep, const struct arguments *a, GError **error)
+{
+  uint64_t open = sweep_count(sweep, TASK_OPEN);
+  if (open == 0)
+    return conclude(sweep, &a->sweep, FALSE, error);
+  g_set_error(error, DM_ERROR, DM_ERROR_FAILED,
+              "%" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+              " runs are not there yet; nothing was merged (without --merge, they are run here)",
+              open, sweep->count);
+  return FALSE;
+}
+
+static gboolean run_sweep(struct sweep *sweep, const struct arguments *a, GError **error)
+{
+  const struct sweep_options *o = &a->sweep;
   volatile sig_atomic_t *interrupted = sweep_catch_signals();
-  return sweep_open(sweep, o->force, error) && run_tasks(sweep, o, interrupted, error) &&
-         sweep_close(sweep, error) && show(sweep, o, error) && verdict(sweep, *interrupted != 0, error);
+  if (a->share)
+    return sweep_run_share(sweep, a->share, sweep_jobs(o), interrupted, error);
+  if (!sweep_open(sweep, o->force, error))
+    return FALSE;
+  if (a->merge)
+    return merge_only(sweep, a, error);
+  sweep_retry(sweep);
+  if (a->slurm)
+    return run_on_slurm(sweep, a, interrupted, error);
+  return sweep_run(sweep, sweep_jobs(o), o->quiet || o->json, interrupted, error) &&
+         conclude(sweep, o, *interrupted != 0, error);
+}
+
+static gboolean check(const struct arguments *a, GError **error)
+{
+  if (!a->sweep.vary && a->sweep.repeat == 0)
+    return input_error(error, NULL, 0,
+                       "sweep: expected --vary KEY=A,B or --repeat N; `%s sweep --help` shows how",
+                       g_get_prgname());
+  if ((a->slurm_options || a->detach) && !a->slurm)
+    return input_error(error, NULL, 0, "sweep: --slurm-options and --detach are for --slurm");
+  if (a->slurm + a->merge + (a->share != NULL) > 1)
+    return input_error(error, NULL, 0, "sweep: --slurm, --merge and --share exclude each other");
+  if (a->merge && a->sweep.force)
+    return input_error(error, NULL, 0, "sweep: --merge and --force exclude each other");
+  if (a->slurm && a->sweep.jobs > 0)
+    return input_error(
+        error, NULL, 0,
+        "sweep: --jobs is of this machine; with --slurm, give --slurm-options --cpus-per-task=N");
+  return TRUE;
 }
 
 static gboolean sweep_command(int argc, char **argv, GError **error)
 {
-  struct sweep_options o = {.seed = -1};
-  const GOptionEntry own[] = {{"repeat", 0, 0, G_OPTION_ARG_INT, &o.repeat, NULL, NULL}, {NULL}};
-  g_autoptr(GArray) entries = sweep_option_entries(&o, own);
+  struct arguments a = {.sweep = {.seed = -1}};
+  const GOptionEntry own[] = {
+      {"repeat", 0, 0, G_OPTION_ARG_INT, &a.sweep.repeat, NULL, NULL},
+      {"slurm", 0, 0, G_OPTION_ARG_NONE, &a.slurm, NULL, NULL},
+      {"slurm-options", 0, 0, G_OPTION_ARG_FILENAME, &a.slurm_options, NULL, NULL},
+      {"detach", 0, 0, G_OPTION_ARG_NONE, &a.detach, NULL, NULL},
+      {"merge", 0, 0, G_OPTION_ARG_NONE, &a.merge, NULL, NULL},
+      {"share", 0, 0, G_OPTION_ARG_FILENAME, &a.share, NULL, NULL},
+      {NULL},
+  };
+  g_autoptr(GArray) entries = sweep_option_entries(&a.sweep, own);
   g_auto(GStrv) files = command_options(argc, argv, (const GOptionEntry *)(const void *)entries->data, error);
-  gboolean good =
-      files && command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini and --vary KEY=A,B", error);
-  if (good && !o.vary && o.repeat == 0)
-    good = input_error(error, NULL, 0,
-                       "sweep: expected --vary KEY=A,B or --repeat N; `%s sweep --help` shows how",
-                       g_get_prgname());
-  g_autoptr(Sweep) sweep = good ? sweep_from_options(&o, files[0], "sweep", error) : NULL;
-  good = sweep && run_sweep(sweep, &o, error);
-  sweep_options_clear(&o);
+  gboolean good = files &&
+                  command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini and --vary KEY=A,B", error) &&
+                  check(&a, error);
+  g_autoptr(Sweep) sweep = good ? sweep_from_options(&a.sweep, files[0], "sweep", error) : NULL;
+  good = sweep && run_sweep(sweep, &a, error);
+  sweep_options_clear(&a.sweep);
+  g_free(a.slurm_options);
+  g_free(a.share);
   return good;
 }
 
@@ -165,6 +230,7 @@ const struct command command_sweep = {
         "sweep EXPERIMENT.ini --vary KEY=A,B,C [--vary KEY=...]... [--system A,B] [--set S.K=V]...\n"
         "           [--trace FILE] [--seed N] [--repeat N] [--out FILE.db] [--force] [--jobs N] [--json] "
         "[--quiet]\n"
+        "           [--slurm [--slurm-options TEXT] [--detach]] [--merge]\n"
         "\n"
         "Runs the experiment at every point of the product of the --vary options, under each of its "
         "systems,\n"
@@ -176,7 +242,15 @@ const struct command command_sweep = {
         "                    steps, a..b*factor multiplies; {a,b} or {0..1} is one value as it stands\n"
         "  --repeat N        every point with N seeds, from the experiment's own on\n"
         "  --out FILE.db     result database; default results/NAME-sweep.db\n"
-        "  --force           begins anew over what is there\n" SWEEP_OPTIONS_HELP "\n"
+        "  --force           begins anew over what is there\n" SWEEP_OPTIONS_HELP
+        "  --slurm           as a job array of the Slurm cluster that sbatch submits to: every node must see "
+        "this\n"
+        "                    folder and this program under the same path; waits, then merges\n"
+        "  --slurm-options T more options of sbatch, as in \"--partition=short --cpus-per-task=4\"\n"
+        "  --detach          with --slurm: does not wait\n"
+        "  --merge           runs nothing: merges what a detached job did, once all is there\n"
+        "  --share K/N       what an element of the array is called with\n"
+        "\n"
         "The database is that of `run` (results/README.md), a row of table run for each run, and a row of\n"
         "table setting for each of its settings. It holds figures only: for rows of requests or the usage\n"
         "series, --set output.requests=all or --set output.usage=all.\n"

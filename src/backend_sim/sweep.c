@@ -9,6 +9,7 @@
 #include "backend_sim/sweep_part.h"
 #include "core/error.h"
 #include "harness/backend.h"
+#include "harness/store_files.h"
 
 /* Rows of every task would be gigabytes: a sweep's database has figures only, unless it is told otherwise. */
 static const char *const quiet_outputs[] = {"output.requests=none", "output.usage=none",
@@ -232,7 +233,7 @@ void sweep_task_ended(struct sweep *sweep, uint64_t task, const char *failure)
 /* A worker is killed where it must end early, so nobody sets this. */
 static volatile sig_atomic_t never;
 
-gboolean sweep_run_task(const struct sweep *sweep, uint64_t task, GError **error)
+static gboolean run_into(const struct sweep *sweep, uint64_t task, const char *file, GError **error)
 {
   g_auto(GStrv) sets = sweep_task_sets(sweep, task);
   g_autoptr(Experiment) e = experiment_load(sweep->experiment, sweep_task_system(sweep, task), sets, error);
@@ -241,7 +242,7 @@ gboolean sweep_run_task(const struct sweep *sweep, uint64_t task, GError **error
   g_autoptr(Setup) setup = setup_new(e, sim_backend.capabilities, sim_backend.needs_heartbeats(e), error);
   if (!setup)
     return FALSE;
-  g_autofree char *file = sweep_task_file(sweep, task), *notices = NULL;
+  g_autofree char *notices = NULL;
   struct run_outputs outputs = {.quiet = TRUE, .interrupted = &never};
   struct run_info info;
   struct figures figures;
@@ -252,4 +253,26 @@ gboolean sweep_run_task(const struct sweep *sweep, uint64_t task, GError **error
     return store_finish(outputs.store, error);
   store_abandon(outputs.store);
   return FALSE;
+}
+
+/* A database is written with many small writes and a shared log, which network folders are bad at. */
+static gboolean run_in_scratch(const struct sweep *sweep, uint64_t task, const char *file, GError **error)
+{
+  g_autoptr(GError) failure = NULL;
+  g_autofree char *folder = g_dir_make_tmp("distmind-sweep-XXXXXX", &failure);
+  if (!folder) {
+    g_set_error_literal(error, DM_ERROR, DM_ERROR_FAILED, failure->message);
+    return FALSE;
+  }
+  g_autofree char *own = g_build_filename(folder, "task.db", NULL);
+  gboolean good = run_into(sweep, task, own, error) && store_copy(own, file, error);
+  store_remove(own);
+  g_rmdir(folder);
+  return good;
+}
+
+gboolean sweep_run_task(const struct sweep *sweep, uint64_t task, GError **error)
+{
+  g_autofree char *file = sweep_task_file(sweep, task);
+  return sweep->scratch ? run_in_scratch(sweep, task, file, error) : run_into(sweep, task, file, error);
 }

@@ -38,6 +38,7 @@ struct sweep {
   GArray *facts;
   int lock;          /* descriptor of the folder's lock, or -1 */
   gboolean replaces; /* OUT is of another sweep and will be replaced */
+  gboolean scratch;  /* tasks write on this machine's own disk, and move the file to the folder */
 };
 
 /* Reads the experiment at the first point and at every value of each axis (the others at their first), so
@@ -55,10 +56,12 @@ char *sweep_task_name(const struct sweep *sweep, uint64_t task);
 /* Its database once it is done. */
 char *sweep_task_file(const struct sweep *sweep, uint64_t task);
 
-/* Looks for what is done already. FALSE + DM_ERROR_INPUT: OUT or the folder is of something else (and not
- * force, which begins anew), or another process has the folder. */
+/* Looks for what is done already, and what is known to have failed. FALSE + DM_ERROR_INPUT: OUT or the folder
+ * is of something else (and not force, which begins anew), or another process has the folder. */
 gboolean sweep_open(struct sweep *sweep, gboolean force, GError **error);
-/* The same for a process that does a share of an open sweep's tasks: the folder is there and stays. */
+/* What failed becomes open again. */
+void sweep_retry(struct sweep *sweep);
+/* sweep_open for a process that does a share of an open sweep's tasks: the folder is there and stays. */
 gboolean sweep_join(struct sweep *sweep, GError **error);
 /* Looks which tasks have been filed since: of those still open. */
 void sweep_look(struct sweep *sweep);

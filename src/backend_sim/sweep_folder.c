@@ -213,8 +213,7 @@ void sweep_look(struct sweep *sweep)
     look_at(sweep, name);
 }
 
-/* What failed is tried again. */
-static void forget_failures(struct sweep *sweep)
+void sweep_retry(struct sweep *sweep)
 {
   for (uint64_t i = 0; i < sweep->count; i++) {
     if (sweep->task[i].state != TASK_FAILED)
@@ -241,7 +240,6 @@ static gboolean open_locked(struct sweep *sweep, gboolean force, GError **error)
   if (!take_stored(sweep, error) || !folder_mark(sweep, error))
     return FALSE;
   sweep_look(sweep);
-  forget_failures(sweep);
   return TRUE;
 }
 

@@ -7,6 +7,11 @@
 #include "harness/experiment_layers.h"
 #include "harness/setup.h"
 
+/* In the folder: tasks that a job array does, a number a line. */
+#define SWEEP_LIST_FILE "slurm-list"
+
+/* Numbers (uint64_t) of the tasks that are open; free with g_array_unref. */
+GArray *sweep_open_tasks(const struct sweep *sweep);
 /* Fills sweep->facts; base: the experiment without the axes. */
 void sweep_facts_init(struct sweep *sweep, const struct experiment *base);
 /* FALSE + DM_ERROR_INPUT that says which fact differs. path: whose facts these are. */

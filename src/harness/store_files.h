@@ -10,5 +10,8 @@ void store_remove_journals(const char *path);
 void store_remove(const char *path);
 /* Makes the finished database `partial` the file `path`. FALSE + DM_ERROR_FAILED. */
 gboolean store_rename(const char *partial, const char *path, GError **error);
+/* Copies a finished database to path.partial, to the disk, and then renames it to path: path is whole or not
+ * there. FALSE + DM_ERROR_FAILED. */
+gboolean store_copy(const char *from, const char *path, GError **error);
 
 #endif
