@@ -73,7 +73,7 @@ csv() {
 # ------------------------------------------------------------------------------------------------------------------
 # Numbers in text.
 
-calc() { awk -v OFMT=%.10g "BEGIN { print $1 }"; }
+calc() { awk -v OFMT=%.10g "BEGIN { print ($1) }"; }
 fixed() { awk -v d="$1" -v x="$2" 'BEGIN { printf "%.*f", d, x }'; } # DIGITS X
 percent() { awk -v x="$1" -v d="${2:-1}" 'BEGIN { printf "%.*f%%", d, 100 * x }'; } # SHARE [DIGITS]
 gain() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.0f%%", 100 * (a / b - 1) }'; } # A over B
@@ -83,6 +83,11 @@ holds() { awk "BEGIN { exit !($1) }"; }                                         
 less_or_more() {
   awk -v a="$1" -v b="$2" -v t="$3" 'BEGIN {
     if (a > b + t) print "more than the paper says"; else if (a < b - t) print "less than the paper says"; else print "as the paper says" }'
+}
+
+# near_all SHARE: is it near 100%?
+near_all() {
+  awk -v x="$1" 'BEGIN { if (x >= 0.97) print "near 100%, as the paper says"; else if (x >= 0.9) print "a little less than the paper says (near 100%)"; else print "less than the paper says (near 100%)" }'
 }
 
 # table HEADER SQL: a Markdown table; HEADER is "a | b | c".

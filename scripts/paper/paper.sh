@@ -86,12 +86,14 @@ count=$(wc -l <"$work/plan")
 echo "$count runs of the simulator, $jobs at a time"
 seq "$count" | xargs -P "$jobs" -I '{}' bash -c 'run_job {}'
 gather "$count"
-for file in "${parts[@]}"; do
-  name=$(basename "$file" .sh)
-  echo "  $name"
+# The headline is of what the others found: its data comes last, its text first.
+for file in "${parts[@]:1}" "${parts[0]}"; do
   with_part "$file" data
+done
+for file in "${parts[@]}"; do
   with_part "$file" figure
-  with_part "$file" text >"$work/text/$name.md"
+  with_part "$file" text >"$work/text/$(basename "$file" .sh).md"
+  echo >>"$work/text/$(basename "$file" .sh).md"
 done
 cat "$work"/text/*.md >results/PAPER.md
 echo "results/PAPER.md, with data and figures in $out"

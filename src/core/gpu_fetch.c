@@ -186,8 +186,9 @@ void fetch_release(struct gpu_server *s, struct fetch *fetch)
     gpu_advance(s, staged);
 }
 
-/* Achieved rate while fetching: a moving average over busy periods; a long one is cut after some fetches. Fetches
- * that share the link end almost together, so from one end to the next the link seems slow, then fast. */
+/* Achieved rate while fetching: a moving average over busy periods; a long one is cut after some fetches.
+ * Fetches that share the link end almost together, so from one end to the next the link seems slow, then
+ * fast. */
 static void measure_rate(struct gpu_server *s, uint64_t bytes)
 {
   int64_t now = world_now(s->world);
