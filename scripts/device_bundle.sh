@@ -35,7 +35,7 @@ rm "$partial/libraries"
 for file in $(find experiments traces -type f); do
   install -D -m 644 "$file" "$partial/$file"
 done
-for file in scripts/real_load.sh scripts/naive_load.py scripts/validate_h200.sh scripts/validate.sh; do
+for file in scripts/paper/measure_06.sh scripts/paper/unpickle.py scripts/real_load.sh scripts/naive_load.py scripts/validate_h200.sh scripts/validate.sh; do
   install -D -m 755 "$file" "$partial/$file"
 done
 

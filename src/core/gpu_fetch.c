@@ -6,6 +6,8 @@
  * When a memory server is lost, the fetch is cancelled and what is missing is read from another copy. */
 #include "core/gpu_server_internal.h"
 
+#define RATE_FETCHES 16 /* after so many a rate is known, though the link was never idle */
+
 static struct fetch *fetch_take(struct gpu_server *s)
 {
   struct fetch *fetch;
@@ -76,8 +78,10 @@ static void fetch_issue(struct gpu_server *s, struct fetch *fetch, uint32_t gpu,
     spec.window_bytes = s->config->window_bytes;
     spec.host = fetch_place(s, fetch, &spec.ring_bytes);
   }
-  if (s->active_fetches++ == 0)
+  if (s->active_fetches++ == 0) {
     s->rate_since = world_now(s->world);
+    s->rate_bytes = s->rate_fetches = 0;
+  }
   fetch->op = s->world->ops->fetch(s->world, &spec);
   fetch_report(s);
 }
@@ -193,15 +197,21 @@ void fetch_release(struct gpu_server *s, struct fetch *fetch)
     gpu_advance(s, staged);
 }
 
-/* Achieved rate while fetching: a moving average over completions. */
+/* Achieved rate while fetching: a moving average over busy periods; a long one is cut after some fetches.
+ * Fetches that share the link end almost together, so from one end to the next the link seems slow, then
+ * fast. */
 static void measure_rate(struct gpu_server *s, uint64_t bytes)
 {
   int64_t now = world_now(s->world);
+  s->rate_bytes += bytes;
+  if (s->active_fetches > 0 && ++s->rate_fetches < RATE_FETCHES)
+    return;
   if (now > s->rate_since) {
-    double rate = (double)bytes * 1e9 / (double)(now - s->rate_since);
+    double rate = (double)s->rate_bytes * 1e9 / (double)(now - s->rate_since);
     s->rate = s->rate > 0 ? (s->rate + rate) / 2 : rate;
   }
   s->rate_since = now;
+  s->rate_bytes = s->rate_fetches = 0;
 }
 
 void fetch_ended(struct gpu_server *s, struct fetch *fetch, const struct completion *completion)

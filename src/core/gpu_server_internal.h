@@ -117,6 +117,8 @@ struct gpu_server {
   struct gpu_server_usage usage;
   gboolean report_armed, report_due, leaving;
   int64_t rate_since;
+  uint64_t rate_bytes;   /* arrived since then, of fetches that are over */
+  uint32_t rate_fetches; /* those fetches */
   double rate;
 };
 

@@ -1,0 +1,216 @@
+# shellcheck shell=bash
+# The headline of results/PAPER.md, and how it depends on what the baselines cost.
+#
+# Sensitivity: each cost of the baselines times 0, 0.5, 1, 2, all else as it is; the settings of 2 (throughput) and 1 (latency).
+
+costs="process-start pageable-copy per-tensor proxy-hop process-memory sharing-gain"
+factors="0 0.5 2" # 1 is the run itself
+
+hardware_key() { sed -n "s/^$2 = \([^ #]*\).*/\1/p" "experiments/hardware/$1.ini"; }
+gpu_of() { hardware_key "$1" gpu; }
+
+# Profiles whose unpickling and first inference take FACTOR times as long: they are part of starting a process.
+profiles() { # MACHINE FACTOR
+  local folder
+  folder=$work/profiles/$(gpu_of "$1")-$2
+  if [ ! -d "$folder" ]; then
+    mkdir -p "$folder"
+    for file in experiments/profiles/"$(gpu_of "$1")"/*.csv; do
+      awk -v f="$2" '/^# (unpickle_ms|first_inference_ms): / { printf "%s %s %.6g\n", $1, $2, f * $3; next } { print }' "$file" >"$folder/$(basename "$file")"
+    done
+  fi
+  echo "$folder"
+}
+
+# Which systems a cost acts on.
+acts_on() { case $1 in process-start | process-memory | sharing-gain) echo mps ;; per-tensor | proxy-hop) echo ray ;; *) echo mps,ray ;; esac }
+
+# cost_options COST FACTOR MACHINE
+cost_options() {
+  local to_gpu to_host
+  scaled() { calc "$(hardware_key "$3" "$1") * $2"; }
+  case $1 in
+    process-start) echo --set cluster.mps_process_start_s="$(scaled mps_process_start_s "$2" "$3")" --set models.profile_dir="$(profiles "$3" "$2")" ;;
+    pageable-copy) # a cost of 0 is a rate of 0: infinitely fast
+      to_gpu=$(hardware_key "$3" pageable_gbyte_s) to_host=$(hardware_key "$3" pageable_to_host_gbyte_s)
+      echo --set cluster.pageable_gbyte_s="$(calc "$2 > 0 ? $to_gpu / ($2 > 0 ? $2 : 1) : 0")" --set cluster.pageable_to_host_gbyte_s="$(calc "$2 > 0 ? $to_host / ($2 > 0 ? $2 : 1) : 0")"
+      ;;
+    per-tensor) echo --set cluster.ray_tensor_us="$(scaled ray_tensor_us "$2" "$3")" ;;
+    proxy-hop) echo --set cluster.ray_proxy_us="$(scaled ray_proxy_us "$2" "$3")" ;;
+    process-memory) echo --set cluster.mps_process_gb="$(scaled mps_process_gb "$2" "$3")" ;;
+    sharing-gain) # what more processes than one gain: total speed 1 + FACTOR x (speed - 1)
+      echo --set "cluster.mps_speedup=$(hardware_key "$3" mps_speedup | awk -v RS=';' -v f="$2" '{ printf "%s%.4g", NR > 1 ? ";" : "", 1 + f * ($1 - 1) }')"
+      ;;
+  esac
+}
+
+plan() {
+  local machine cost factor setting model
+  for machine in p3dn h200; do
+    for cost in $costs; do
+      for factor in $factors; do
+        for setting in 0:1 0.9:1 0.99:1 0.9:0.5 0.9:0.1; do
+          # shellcheck disable=SC2046 # words
+          set -- experiments/paper/02-end-to-end.ini $(machine_options "$machine") $(cost_options "$cost" "$factor" "$machine") \
+            --set workload.zipf=${setting%:*} --set workload.shift_period_s=${setting#*:}
+          job "machine=$machine cost=$cost factor=$factor what=throughput zipf=${setting%:*} shift=${setting#*:} start=warm" "$@" --system "$(acts_on "$cost")"
+          [[ $(acts_on "$cost") != *mps* ]] ||
+            job "machine=$machine cost=$cost factor=$factor what=throughput zipf=${setting%:*} shift=${setting#*:} start=cold" "$@" --system mps --set experiment.initial=cold
+        done
+        for model in $models; do
+          # shellcheck disable=SC2046
+          job "machine=$machine cost=$cost factor=$factor what=latency model=$model start=warm" \
+            "$(with_model experiments/paper/01-latency.ini "$model" "$(variants "$model")")" $(machine_options "$machine") $(cost_options "$cost" "$factor" "$machine") \
+            --system "$(acts_on "$cost")"
+        done
+      done
+    done
+  done
+}
+
+variants() { case $1 in bert_base | gpt2) echo 64 ;; *) echo 128 ;; esac }
+
+data() {
+  # distmind's gain in each setting over each baseline, as it is.
+  ask "CREATE VIEW gain AS SELECT d.machine AS machine, d.zipf AS zipf, d.shift AS shift, b.name AS name, d.throughput_rps / b.throughput_rps - 1 AS gain,
+      1 - d.latency_ms_mean / b.latency_ms_mean AS mean_cut, 1 - d.latency_ms_p99 / b.latency_ms_p99 AS p99_cut
+    FROM end_to_end d JOIN end_to_end b USING (machine, zipf, shift) WHERE d.name = 'distmind' AND b.name IN ('mps', 'mps-cold', 'ray', 'ray-multiplexed')"
+  ask "CREATE VIEW cut AS SELECT d.machine AS machine, d.model AS model, b.system AS name, 1 - d.latency_ms_mean / b.latency_ms_mean AS mean_cut
+    FROM e01 d JOIN e01 b USING (machine, model) WHERE d.kind = 'all' AND d.system = 'distmind' AND b.kind = 'all' AND b.system IN ('mps', 'ray')"
+  # The largest of each by cost and factor; factor 1 is the run as it is, and what a cost does not act on stays.
+  ask "CREATE TABLE sensitivity AS
+    WITH one AS (
+      SELECT machine, cost, factor, CASE WHEN system = 'mps' AND start = 'cold' THEN 'mps-cold' ELSE system END AS name,
+        (SELECT throughput_rps FROM end_to_end d WHERE d.machine = e00.machine AND d.zipf = e00.zipf AND d.shift = e00.shift AND d.name = 'distmind') / throughput_rps - 1 AS gain, NULL AS mean_cut
+        FROM e00 WHERE what = 'throughput'
+      UNION ALL SELECT machine, cost, factor, system, NULL,
+        1 - (SELECT latency_ms_mean FROM e01 d WHERE d.machine = e00.machine AND d.model = e00.model AND d.kind = 'all' AND d.system = 'distmind') / latency_ms_mean
+        FROM e00 WHERE what = 'latency')
+    SELECT machine, cost, factor, name, max(gain) AS gain, max(mean_cut) AS mean_cut FROM one GROUP BY 1, 2, 3, 4"
+  ask "INSERT INTO sensitivity SELECT DISTINCT machine, cost, 1, name, (SELECT max(gain) FROM gain g WHERE g.machine = s.machine AND g.name = s.name),
+    (SELECT max(mean_cut) FROM cut c WHERE c.machine = s.machine AND c.name = s.name) FROM sensitivity s"
+  csv 00-sensitivity "SELECT machine, cost, factor, name AS baseline, printf('%.4f', gain) AS largest_throughput_gain, CASE WHEN mean_cut IS NULL THEN '' ELSE printf('%.4f', mean_cut) END AS largest_latency_cut
+    FROM sensitivity ORDER BY machine = 'p3dn' DESC, machine, cost, factor, name"
+}
+
+cost_colour() { case $1 in process-start) echo '#d62728' ;; pageable-copy) echo '#ff7f0e' ;; per-tensor) echo '#2ca02c' ;; proxy-hop) echo '#17becf' ;; process-memory) echo '#9467bd' ;; *) echo '#8c564b' ;; esac }
+
+figure() {
+  local name
+  {
+    echo 'set multiplot layout 2,2'
+    echo "set xtics (0, 0.5, 1, 2); set xrange [-0.1:2.1]; set key outside top center horizontal maxrows 2 font ',10'"
+    panel gain mps-cold 'largest gain over mps that begins cold, %'
+    panel gain ray 'largest gain over ray, %'
+    panel mean_cut mps 'largest latency cut against mps, %'
+    panel mean_cut ray 'largest latency cut against ray, %'
+    echo 'unset multiplot'
+  } | draw 00-sensitivity 1000 800
+}
+
+# panel COLUMN BASELINE TITLE
+panel() {
+  local cost separator='' plot=''
+  for cost in $costs; do
+    [ -n "$(ask "SELECT 1 FROM sensitivity WHERE machine = 'p3dn' AND cost = '$cost' AND name = '$2' LIMIT 1")" ] || continue
+    echo "\$${1}_${2//-/_}_${cost//-/_} << EOD"
+    ask "SELECT factor, 100 * $1 FROM sensitivity WHERE machine = 'p3dn' AND cost = '$cost' AND name = '$2' ORDER BY factor"
+    echo EOD
+    plot+="$separator\$${1}_${2//-/_}_${cost//-/_} using 1:2 with linespoints lw 2 pt 7 ps 0.6 lc rgb '$(cost_colour "$cost")' title '${cost//-/ }'"
+    separator=', '
+  done
+  echo "set yrange [0:*]; set ylabel '$3'; set xlabel 'cost, times what it is'"
+  echo "plot $plot"
+}
+
+# best TABLE COLUMN BASELINE [MACHINE]: "VALUE at SETTING" of the largest.
+best() {
+  local where
+  case $1 in gain) where="'Zipf ' || zipf || ', a shift each ' || shift || ' s'" ;; cut) where=model ;; esac
+  ask "SELECT printf('%.1f%%', 100 * $2) || ' (' || $where || ')' FROM $1 WHERE machine = '${4:-p3dn}' AND name = '$3' ORDER BY $2 DESC, 1 LIMIT 1"
+}
+largest() { ask "SELECT 100 * max($2) FROM $1 WHERE machine = '${4:-p3dn}' AND name = '$3'"; }
+
+text() {
+  local busy share over cut_over
+  busy=$(ask "SELECT min(d.gpu_utilization / i.gpu_utilization) FROM end_to_end d JOIN end_to_end i USING (machine, zipf, shift) WHERE d.name = 'distmind' AND i.name = 'ideal' AND machine = 'p3dn'")
+  share=$(ask "SELECT min(d.throughput_rps / i.throughput_rps) FROM end_to_end d JOIN end_to_end i USING (machine, zipf, shift) WHERE d.name = 'distmind' AND i.name = 'ideal' AND machine = 'p3dn'")
+  over=$(ask "SELECT max(gain) * 100 FROM gain WHERE machine = 'p3dn'")
+  cut_over=$(ask "SELECT max(mean_cut) * 100 FROM cut WHERE machine = 'p3dn'")
+  cat <<M
+# DistMind's evaluation, reproduced
+
+Written by \`make paper\` (distmind-sim $(cat VERSION)); do not edit. Every figure is simulated unless it says measured or computed, and is a function of the
+sources alone. Data: \`results/paper/*.csv\`; experiments: \`experiments/paper/\`; constants with their sources: \`experiments/hardware/\`. None of them is
+fitted to the paper's results.
+
+The paper: X. Jin, Z. Bai, Z. Zhang, Y. Zhu, Y. Zhong, X. Liu, "DistMind: Efficient Resource Disaggregation for Deep Learning Workloads", IEEE/ACM Transactions
+on Networking 32(3), 2024. Numbers in quotation marks are its abstract's; other claims are given in words, as its figures are not at hand in numbers.
+"The reference system" is its published artifact, github.com/pkusys/DistMind.
+
+Unless said otherwise: 4 GPU servers of 8 V100 (p3dn.24xlarge), 4 memory servers (c5n.18xlarge), 100 Gbit/s, batch 8, host cache 4.096 GB, one model a
+GPU for distmind and ray, tiers warm, 30 s of warm-up. "Today's machines": 4 g6.12xlarge with c6in memory servers, whose L4 profiles are *estimated*; 4 servers of
+8 H200, everything at 400 Gbit/s. V100 profiles of DenseNet-201 and GPT-2 are estimated too.
+
+## Headline
+
+| | the paper | here, p3dn | g6 (estimated profiles) | H200, 400 Gbit/s |
+|---|---|---|---|---|
+M
+  local machine
+  row "GPU utilization of distmind, of ideal's, at least" "near 100%" share_of gpu_utilization
+  row "throughput of distmind, of ideal's, at least" "near the bound" share_of throughput_rps
+  row "largest throughput gain over mps" "up to 279% over MPS and Ray" best_of gain gain mps
+  row "… over mps that begins cold" "" best_of gain gain mps-cold
+  row "largest throughput gain over ray, pinned" "" best_of gain gain ray
+  row "… over ray, multiplexed" "" best_of gain gain ray-multiplexed
+  row "largest latency cut against mps (mean, part 1)" "up to 94% against MPS and Ray" best_of cut mean_cut mps
+  row "largest latency cut against ray (mean, part 1)" "" best_of cut mean_cut ray
+  row "largest p99 cut against mps (part 2)" "" best_of gain p99_cut mps
+  row "largest p99 cut against ray (part 2)" "" best_of gain p99_cut ray
+  cat <<M
+
+- **Utilization**: at least $(percent "$busy") of ideal's busy time and $(percent "$share") of its throughput over the settings of 2: $(near_all "$share").
+- **Throughput**: the largest gain on p3dn is $(fixed 0 "$over")%, $(less_or_more "$over" 279 5).
+M
+  why_throughput "$over"
+  cat <<M
+- **Latency**: the largest cut on p3dn is $(fixed 1 "$cut_over")%, $(less_or_more "$cut_over" 94 1): a request against mps that has to start a process.
+
+### Sensitivity
+
+The largest gains and cuts as one cost of the baselines is multiplied. \`process start\` is fork, context, unpickling and first inference; \`process memory\` is what a
+process takes beside its model; \`sharing gain\` is what more than one process gains in total speed (none on a V100 by our hardware file).
+
+M
+  picture 00-sensitivity "largest gain and cut as each cost of the baselines is multiplied by 0, 0.5, 1 and 2"
+  table "machine | cost | × | gain over mps | over mps, cold | over ray | latency cut, mps | latency cut, ray" "
+    SELECT machine, cost, factor, $(for pair in gain:mps gain:mps-cold gain:ray mean_cut:mps mean_cut:ray; do
+      printf "coalesce(printf('%%.1f%%%%', 100 * max(%s) FILTER (WHERE name = '%s' AND %s IS NOT NULL)), ''), " "${pair%:*}" "${pair#*:}" "${pair%:*}"; done) '' FROM sensitivity GROUP BY machine, cost, factor
+    ORDER BY machine = 'p3dn' DESC, cost, factor" | sed -e 's/ |  |$/ |/' -e 's/ 0\.0%/ 0.0%/g'
+  echo
+}
+
+share_of() { ask "SELECT printf('%.1f%%', 100 * min(d.$1 / i.$1)) FROM end_to_end d JOIN end_to_end i USING (machine, zipf, shift) WHERE d.name = 'distmind' AND i.name = 'ideal' AND machine = '$2'"; }
+best_of() { best "$1" "$2" "$3" "$4"; }
+row() { # TITLE PAPER FUNCTION ARGUMENT...
+  local machine line="| $1 | $2 |"
+  for machine in $machines; do
+    line+=" $("${@:3}" "$machine") |"
+  done
+  echo "$line"
+}
+
+# Where our gain is less: why, from the runs.
+why_throughput() {
+  holds "$1 < 274" || return 0
+  local queued all wait_ms
+  queued=$(ask "SELECT count(*) FROM decision d JOIN e02 e ON e.job = d.job AND e.id = d.run WHERE e.kind = 'why' AND d.kind = 'dispatch' AND d.b > 1000000")
+  all=$(ask "SELECT count(*) FROM decision d JOIN e02 e ON e.job = d.job AND e.id = d.run WHERE e.kind = 'why' AND d.kind = 'dispatch'")
+  cat <<M
+  Why: under this demand one slot of 32 turns to another model at a time, so a baseline pays its switch once a shift, not once a request. mps, with warm tiers, has all 128
+  variants in processes and starts none; at Zipf 0.9 $(percent "$(calc "$queued / $all")") of its requests are sent behind another one at the process of their model while another GPU idles (reasons of
+  its dispatches, \`output.decisions = all\`). ray loses its proxy hop on each request and a stop-and-go swap on each shift. What the reference system's baselines lose beyond that is not modelled,
+  as it is no property of MPS or Ray: its MPS balancer sleeps 10 ms on every request in each of 8 threads, keeps 12 processes a GPU and begins with none.
+M
+}

@@ -1,0 +1,77 @@
+# shellcheck shell=bash
+# 9: sharding. When each of 8 groups of ResNet-152 arrives, by sharding and number of clients that pull at once from 4 memory servers.
+
+plan() {
+  local machine sharding clients order
+  for machine in $machines; do
+    for sharding in per-app horizontal vertical hybrid; do
+      case $sharding in horizontal | hybrid) order=sequential ;; *) order=parallel ;; esac
+      for clients in 1 2 3 4 5 6 7 8; do
+        # shellcheck disable=SC2046 # words
+        job "machine=$machine sharding=$sharding clients=$clients" experiments/paper/09-sharding.ini $(machine_options "$machine") \
+          --set cluster.gpu_servers=$clients --set workload.outstanding=$clients --set pipeline.sharding=$sharding --set pipeline.order=$order
+      done
+    done
+  done
+}
+
+data() {
+  # Arrivals since the requests' loads began, mean and last over the clients.
+  ask "CREATE VIEW arrival AS SELECT e.machine AS machine, e.sharding AS sharding, e.clients AS clients, d.part AS part, d.gpu AS gpu, d.time_ns / 1e6 AS ms
+    FROM e09 e JOIN decision d ON d.job = e.job AND d.run = e.id AND d.kind = 'net'"
+  csv 09-sharding "SELECT machine, sharding, clients, part AS \"group\", printf('%.3f', avg(ms)) AS mean_arrival_ms, printf('%.3f', max(ms)) AS last_arrival_ms,
+    count(*) AS arrivals FROM arrival GROUP BY machine, sharding, clients, part ORDER BY machine = 'p3dn' DESC, machine, sharding, clients, part"
+}
+
+shard_colour() { case $1 in per-app) echo '#9467bd' ;; horizontal) echo '#ff7f0e' ;; vertical) echo '#2ca02c' ;; hybrid) echo '#1f77b4' ;; esac }
+
+figure() {
+  local sharding clients
+  {
+    for clients in 1 4 8; do
+      for sharding in per-app horizontal vertical hybrid; do
+        echo "\$${sharding/-/_}_$clients << EOD"
+        ask "SELECT part, avg(ms) FROM arrival WHERE machine = 'p3dn' AND sharding = '$sharding' AND clients = $clients GROUP BY part ORDER BY part"
+        echo EOD
+      done
+    done
+    cat <<'G'
+set multiplot layout 1,3
+set yrange [0:*]
+set xrange [-0.3:7.3]
+set xtics 1
+set xlabel 'group'
+set ylabel 'mean arrival, ms'
+set key inside top left vertical
+G
+    for clients in 1 4 8; do
+      echo "set title '$clients $([ $clients = 1 ] && echo client || echo clients)'"
+      printf 'plot '
+      for sharding in per-app horizontal vertical hybrid; do
+        printf "%s\$%s using 1:2 with linespoints lw 2 lc rgb '%s' %s" "$([ $sharding = per-app ] || echo ', ')" "${sharding/-/_}_$clients" "$(shard_colour $sharding)" \
+          "$([ $clients = 1 ] && echo "title '$sharding'" || echo notitle)"
+      done
+      echo
+    done
+    echo 'unset multiplot'
+  } | draw 09-sharding 1100 420
+}
+
+text() {
+  cat <<M
+## 9. Sharding
+
+*Claim.* Cutting each group over all memory servers (hybrid) makes the first group arrive early and uses all links; whole models on one
+server (per-app) are bound by one server's link, horizontal sharding fetches from one server at a time, vertical sharding brings the
+first group no earlier than it can.
+
+*Ours.* Mean arrival of the first and the last of 8 groups of ResNet-152 on p3dn, ms, when 1, 4 and 8 clients pull at once:
+
+M
+  table "sharding | 1 client: first | last | 4 clients: first | last | 8 clients: first | last | 8 clients: last of any" "
+    SELECT sharding, $(for c in 1 4 8; do for p in 0 7; do printf "printf('%%.1f', avg(ms) FILTER (WHERE clients = %d AND part = %d)), " $c $p; done; done)
+      printf('%.1f', max(ms) FILTER (WHERE clients = 8 AND part = 7))
+    FROM arrival WHERE machine = 'p3dn' GROUP BY sharding ORDER BY CASE sharding WHEN 'per-app' THEN 1 WHEN 'horizontal' THEN 2 WHEN 'vertical' THEN 3 ELSE 4 END"
+  echo
+  picture 09-sharding "arrival of groups by sharding"
+}
