@@ -118,11 +118,6 @@ void json_real(struct json_writer *json, double value)
     check(yajl_gen_null(json->gen));
 }
 
-void json_boolean(struct json_writer *json, gboolean value)
-{
-  check(yajl_gen_bool(json->gen, value ? 1 : 0));
-}
-
 void json_value(struct json_writer *json, const char *text)
 {
   guint64 whole;
