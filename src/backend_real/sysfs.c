@@ -109,7 +109,7 @@ char *sysfs_real_path(const char *root, const char *format, ...)
 }
 
 /* DOMAIN:BUS:DEVICE.FUNCTION in hexadecimal; the domain has four digits or more. */
-static gboolean is_pci_address(const char *name)
+gboolean sysfs_is_pci(const char *name)
 {
   size_t domain = strspn(name, "0123456789abcdefABCDEF");
   const char *rest = name + domain;
@@ -123,7 +123,7 @@ void sysfs_pci_of_path(const char *path, char *pci, size_t size)
   g_auto(GStrv) names = g_strsplit(path, "/", -1);
   pci[0] = '\0';
   for (guint i = g_strv_length(names); i-- > 0;)
-    if (is_pci_address(names[i])) {
+    if (sysfs_is_pci(names[i])) {
       if (strlen(names[i]) < size)
         g_strlcpy(pci, names[i], size);
       return;

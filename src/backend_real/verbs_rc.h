@@ -8,8 +8,9 @@
 #include "backend_real/verbs_queue.h"
 #include "backend_real/verbs_rc_offer.h"
 
-#define RC_SIGNAL_EVERY 4 /* of the reads of a call one in so many asks for a completion; so does the last   \
-                           */
+#define RC_SIGNAL_EVERY                                                                                      \
+  4 /* of the reads of a call one in so many asks for a completion; so does the last                         \
+     */
 
 struct rc_end {
   struct verbs_end base; /* must be first */
