@@ -1,9 +1,10 @@
 /* Inside the SRD queues: what their files share.
  *
- * srd_end.c: ends and lines. A reader has one queue pair for all its peers, and its lines are addresses;
- * srd_pull.c reads by RDMA READ, srd_ask.c by datagrams, where one of the two devices has no RDMA READ. A
- * shelf has a queue pair for each of its lines, so that a reader is shut out by destroying it; srd_serve.c
- * answers those that ask by datagrams, on a thread of its own. All of it runs on the seam of srd_device.h. */
+ * srd_end.c: ends; srd_line.c: lines. A reader has one queue pair for all its peers, and its lines are
+ * addresses; srd_pull.c reads by RDMA READ, srd_ask.c by datagrams, where one of the two devices has no RDMA
+ * READ. A shelf has a queue pair for each of its lines, so that a reader is shut out by destroying it;
+ * srd_serve.c answers those that ask by datagrams, on a thread of its own. All of it runs on the seam of
+ * srd_device.h. */
 #ifndef DM_SRD_END_H
 #define DM_SRD_END_H
 
@@ -101,8 +102,19 @@ void srd_way_drop(struct srd_end *end, struct srd_way *way); /* NULL: none */
 void srd_tell(struct srd_line *line, uint64_t tag, gboolean good);
 /* A reader's line is lost: its reads fail, those on their way once they are back. */
 void srd_line_lose(struct srd_line *line, const char *why);
-/* A reader's queue pair is lost, and all its lines with it. */
+/* A reader's queue pair: made, anew if it was lost; it is lost, and all its lines with it. */
+gboolean srd_end_revive(struct srd_end *end, GError **error);
 void srd_end_die(struct srd_end *end, const char *why);
+
+/* As in verbs_queue.h. */
+struct verbs_line *srd_line_new(struct verbs_end *end, void *context, GError **error);
+void srd_line_free(struct verbs_line *line);
+size_t srd_line_offer(struct verbs_line *line, uint8_t offer[VERBS_OFFER_BYTES]);
+gboolean srd_line_connect(struct verbs_line *line, const uint8_t *offer, size_t size, GError **error);
+void srd_line_window(const struct verbs_line *line, struct verbs_window *window);
+void srd_line_post(struct verbs_line *line, const struct verbs_read *read, uint32_t reads);
+const char *srd_line_broken(const struct verbs_line *line);
+void srd_line_break(struct verbs_line *line);
 
 struct srd_pulling *srd_pulling_new(void);
 void srd_pulling_free(struct srd_pulling *pulling);

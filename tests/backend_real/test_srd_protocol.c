@@ -177,7 +177,7 @@ static gboolean reader_sends(struct net *net, uint32_t r)
 
 static gboolean shelf_sends(struct net *net, uint32_t s)
 {
-  uint8_t wire[SRD_HEAD_BYTES];
+  uint8_t wire[SRD_HEAD_BYTES] = {0};
   struct srd_piece piece;
   uint32_t r = 0;
   if (!srd_answers_next(net->shelf[s], &piece))
@@ -187,10 +187,9 @@ static gboolean shelf_sends(struct net *net, uint32_t s)
   /* A region may go away in the middle of a read. */
   gboolean gone = piece.key == GONE_KEY && g_rand_int_range(net->random, 0, 3) == 0;
   gone |= piece.key == GONE_KEY && piece.bytes < 256;
-  if (gone)
-    launch(net, r, s, TRUE, wire, srd_answers_refuse(net->shelf[s], &piece, wire), NULL);
-  else
-    launch(net, r, s, TRUE, wire, srd_answers_send(net->shelf[s], &piece, wire), &piece);
+  size_t head =
+      gone ? srd_answers_refuse(net->shelf[s], &piece, wire) : srd_answers_send(net->shelf[s], &piece, wire);
+  launch(net, r, s, TRUE, wire, head, gone ? NULL : &piece);
   return TRUE;
 }
 

@@ -1,10 +1,12 @@
-/* Datagrams of SRD without RDMA READ, as both ends take them: a stream of u16 (little-endian) lengths, each
- * followed by that many bytes, goes to a reader with reads under way, and to a shelf with two visitors. */
+/* What SRD lines take from a peer: a stream of u16 (little-endian) lengths, each followed by that many bytes.
+ * Each is a datagram to a reader with reads under way, and to a shelf with two visitors, and an offer in a
+ * letter. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "backend_real/srd_answers.h"
 #include "backend_real/srd_credit.h"
+#include "backend_real/srd_offer.h"
 #include "backend_real/srd_reader.h"
 #include "backend_real/transport.h"
 
@@ -109,6 +111,20 @@ static void shelf_takes(struct srd_answers *answers, const uint8_t *data, size_t
   need(sent <= 2 * SHARE);
 }
 
+static void line_takes(const uint8_t *data, size_t size)
+{
+  uint8_t wire[SRD_OFFER_BYTES];
+  struct srd_offer offer;
+  for (int of_shelf = 0; of_shelf < 2; of_shelf++) {
+    if (!srd_offer_parse(data, size, of_shelf, &offer))
+      continue;
+    srd_offer_put(&offer, wire);
+    need(size == sizeof wire && memcmp(wire, data, size) == 0);
+    need(srd_segment_bytes(offer.datagram_max) >= SRD_SEGMENT_LEAST);
+    need(of_shelf ? offer.requests > 0 : offer.share > 0 && offer.share <= SRD_SHARE_MAX);
+  }
+}
+
 static void run(struct reading *r, struct srd_answers *answers, const uint8_t *data, size_t size)
 {
   for (size_t at = 0; size - at >= 2;) {
@@ -120,6 +136,7 @@ static void run(struct reading *r, struct srd_answers *answers, const uint8_t *d
     memcpy(datagram, data + at, length);
     reader_takes(r, datagram, length);
     shelf_takes(answers, datagram, length);
+    line_takes(datagram, length);
     g_free(datagram);
     at += length;
   }
