@@ -33,15 +33,16 @@ JOBS ?= $(shell nproc)
 
 CFLAGS ?= -O2 -g
 WERROR ?= -Werror
-PACKAGES := glib-2.0 gsl sqlite3 yajl libzmq
+PACKAGES := glib-2.0 gsl sqlite3 yajl libzmq libibverbs libefa hwloc
+real_packages := libzmq libibverbs libefa hwloc
 
 # -ffp-contract=off: a fused multiply-add would round differently from one compiler to the next, and decisions with it.
 compile_flags := -std=gnu17 -ffp-contract=off -fno-omit-frame-pointer $(CFLAGS) \
 	-Wall -Wextra -Wshadow -Wstrict-prototypes -Wno-missing-field-initializers $(WERROR) \
 	-Isrc -D_GNU_SOURCE -DDM_SOURCE_DIR='"$(CURDIR)"' $(CPPFLAGS) $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null)
 link_flags := $(LDFLAGS)
-libraries := $(shell pkg-config --libs $(filter-out libzmq,$(PACKAGES)) 2>/dev/null) -lm
-real_libraries := $(shell pkg-config --libs libzmq 2>/dev/null) -pthread
+libraries := $(shell pkg-config --libs $(filter-out $(real_packages),$(PACKAGES)) 2>/dev/null) -lm
+real_libraries := $(shell pkg-config --libs $(real_packages) 2>/dev/null) -pthread
 is_clang := $(findstring clang,$(shell $(CC) --version 2>/dev/null))
 
 BUILD := $(BUILD_ROOT)

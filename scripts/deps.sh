@@ -30,6 +30,8 @@ build libgsl-dev      has_module gsl
 build libsqlite3-dev  has_module sqlite3
 build libyajl-dev     has_module yajl
 build libzmq3-dev     has_module libzmq
+build libibverbs-dev  has_module libibverbs
+build libhwloc-dev    has_module hwloc
 build gnuplot-nox     has_command gnuplot
 check libcriterion-dev has_module criterion
 check sqlite3         has_command sqlite3

@@ -23,6 +23,9 @@ struct nic_gid {
   const char *type; /* "IB", "RoCE v1", "RoCE v2"; static */
 };
 
+/* An IPv4 address where it holds one, else in the form of an IPv6 address. */
+void nic_gid_text(const struct nic_gid *gid, char text[46]);
+
 struct nic {
   char device[64]; /* "mlx5_0", "rxe0", "efa_0" */
   uint8_t port;    /* from 1 */
@@ -65,9 +68,16 @@ struct nic_choice {
   struct nic_gid gid;
 };
 
-/* The NICs to use, best first; at least one. The GID: the one given; else of an address of the family of
- * `local` (RoCE v2 before v1, one that holds `local` itself first); InfiniBand: index 0. DM_ERROR_INPUT: no
- * such device, not active, no such GID; or no NIC has that address (names those there are). */
+/* The NICs to use, best first; at least one, and all of one kind.
+ *
+ * By name: those named, nearest to `pci` first. Else those that `local` and its subnet are reached through:
+ * RoCE ports with a GID in that subnet; InfiniBand ports under it by IP over InfiniBand, or of the same named
+ * subnet prefix (the default prefix fe80::/64 tells nothing); if there is neither, all EFA devices. Of these,
+ * with `pci`, only the nearest. Loopback: the first active one, so that both ends take the same.
+ *
+ * The GID: the one given; else one that holds `local`, else of its subnet, else of its family (RoCE v2 before
+ * v1); InfiniBand and EFA: the first. DM_ERROR_INPUT: no such device, not active, no such GID; or no NIC has
+ * that address (names those there are). */
 GArray *nics_choose(GPtrArray *nics, const struct nic_wish *wish, GError **error); /* of struct nic_choice */
 
 /* Own address from which packets to `address` (HOST or HOST:PORT, IPv4 or [IPv6]) leave. FALSE: no route. */

@@ -96,6 +96,11 @@ static void write_number(struct json_writer *json, const char *text)
   check(yajl_gen_number(json->gen, text, strlen(text)));
 }
 
+void json_boolean(struct json_writer *json, gboolean value)
+{
+  check(yajl_gen_bool(json->gen, value));
+}
+
 void json_integer(struct json_writer *json, uint64_t value)
 {
   char text[32];

@@ -27,6 +27,7 @@ void json_array_open(struct json_writer *json);
 void json_array_close(struct json_writer *json);
 void json_key(struct json_writer *json, const char *key);
 void json_string(struct json_writer *json, const char *text); /* NULL writes null */
+void json_boolean(struct json_writer *json, gboolean value);
 void json_integer(struct json_writer *json, uint64_t value);
 void json_real(struct json_writer *json, double value); /* not finite: null */
 /* Nanoseconds as microseconds with three decimals, exactly; value >= 0. */
