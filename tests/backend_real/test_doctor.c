@@ -1,84 +1,9 @@
-/* What the doctor finds on made-up machines, and on odd ones; and the command on this one. */
+/* What the doctor finds on made-up machines. */
 #include <criterion/criterion.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <yajl/yajl_tree.h>
 
-#include "backend_real/doctor.h"
-#include "fake_root.h"
-#include "nic_lab.h"
-#include "spawned.h"
-
-/* A machine: its root, its NICs, the GPUs that CUDA would see. */
-struct patient {
-  FakeRoot *root;
-  NicLab *lab;
-  GPtrArray *gpus;
-  const char *cuda_missing;
-};
-typedef struct patient Patient; /* for g_autoptr */
-
-static Patient *patient_new(void)
-{
-  Patient *p = g_new0(Patient, 1);
-  p->root = fake_root_new();
-  p->lab = nic_lab_new();
-  p->gpus = g_ptr_array_new_with_free_func(gpu_facts_free);
-  p->cuda_missing = "no CUDA driver";
-  return p;
-}
-
-static void patient_free(Patient *p)
-{
-  fake_root_free(p->root);
-  nic_lab_free(p->lab);
-  g_ptr_array_unref(p->gpus);
-  g_free(p);
-}
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Patient, patient_free)
-
-static void add_gpu(Patient *p, const char *pci, enum gpu_export dmabuf, const char *why)
-{
-  struct gpu_facts *gpu = g_new0(struct gpu_facts, 1);
-  *gpu = (struct gpu_facts){.ordinal = (int)p->gpus->len,
-                            .name = g_strdup("NVIDIA A100-SXM4-40GB"),
-                            .bytes = 42000000000,
-                            .numa = -1,
-                            .dmabuf = dmabuf,
-                            .dmabuf_why = g_strdup(why)};
-  g_strlcpy(gpu->pci, pci, sizeof gpu->pci);
-  g_ptr_array_add(p->gpus, gpu);
-  p->cuda_missing = NULL;
-}
-
-static Doctor *examine(Patient *p)
-{
-  g_autoptr(PciMap) map = pci_map_new(p->root->path);
-  const struct doctor_sources sources = {
-      .root = p->root->path,
-      .nics = p->lab->nics,
-      .addresses = p->lab->ground.addresses,
-      .gpus = p->gpus,
-      .cuda_missing = p->cuda_missing,
-      .cuda_version = p->cuda_missing ? NULL : "13.0",
-      .map = map,
-  };
-  return doctor_new(&sources);
-}
-
-static char *print(const Doctor *doctor)
-{
-  char *text = NULL;
-  size_t size;
-  FILE *out = open_memstream(&text, &size);
-  doctor_print(doctor, out);
-  fclose(out);
-  char *copy = g_strdup(text);
-  free(text);
-  return copy;
-}
+#include "doctor_patient.h"
 
 /* From "TITLE\n" to the empty line, or the end. */
 static char *section(const char *text, const char *title)
@@ -95,13 +20,6 @@ static void expect_section(const char *text, const char *title, const char *expe
 {
   g_autofree char *got = section(text, title);
   cr_expect_str_eq(got, expected, "%s:\n%s\nnot\n%s", title, got, expected);
-}
-
-static char *json_of(const Doctor *doctor)
-{
-  g_autoptr(JsonWriter) json = json_writer_new();
-  doctor_json(doctor, json);
-  return json_writer_text(json);
 }
 
 /* --- a machine with two EFA devices
@@ -182,16 +100,16 @@ static Patient *two_efa(void)
   lab_address(p->lab, "127.0.0.1/8", NULL);
   lab_address(p->lab, "172.31.0.5/20", NULL);
   lab_address(p->lab, "fe80::5/64", NULL);
-  add_gpu(p, "0000:10:1c.0", GPU_EXPORT_YES, NULL);
-  add_gpu(p, "0000:90:1c.0", GPU_EXPORT_YES, NULL);
+  patient_add_gpu(p, "0000:10:1c.0", GPU_EXPORT_YES, NULL);
+  patient_add_gpu(p, "0000:90:1c.0", GPU_EXPORT_YES, NULL);
   return p;
 }
 
 Test(doctor, two_efa)
 {
   g_autoptr(Patient) p = two_efa();
-  g_autoptr(Doctor) doctor = examine(p);
-  g_autofree char *text = print(doctor);
+  g_autoptr(Doctor) doctor = patient_examine(p);
+  g_autofree char *text = doctor_said(doctor);
   expect_section(text, "machine",
                  "  kernel                  6.1.0-23-amd64\n"
                  "  processors              0-3 of 0-3, AMD EPYC 9R14\n"
@@ -242,8 +160,8 @@ Test(doctor, two_efa)
 Test(doctor, json)
 {
   g_autoptr(Patient) p = two_efa();
-  g_autoptr(Doctor) doctor = examine(p);
-  g_autofree char *once = json_of(doctor), *again = json_of(doctor);
+  g_autoptr(Doctor) doctor = patient_examine(p);
+  g_autofree char *once = doctor_wrote(doctor), *again = doctor_wrote(doctor);
   cr_assert_str_eq(once, again);
   char reason[256];
   yajl_val root = yajl_tree_parse(once, reason, sizeof reason);
@@ -303,15 +221,15 @@ static Patient *sick_roce(void)
   struct nic *waiting = lab_infiniband(p->lab, "mlx5_2", "", "0 i fe80::2");
   waiting->active = FALSE;
   g_strlcpy(waiting->state, "PORT_INIT", sizeof waiting->state);
-  add_gpu(p, "", GPU_EXPORT_NO, "the driver does not support it");
+  patient_add_gpu(p, "", GPU_EXPORT_NO, "the driver does not support it");
   return p;
 }
 
 Test(doctor, sick_roce)
 {
   g_autoptr(Patient) p = sick_roce();
-  g_autoptr(Doctor) doctor = examine(p);
-  g_autofree char *text = print(doctor);
+  g_autoptr(Doctor) doctor = patient_examine(p);
+  g_autofree char *text = doctor_said(doctor);
   expect_section(
       text, "what to do",
       "  RDMA: hns_0: libibverbs has no provider for it, or it does not answer\n"
@@ -374,8 +292,8 @@ Test(doctor, capability_and_module)
   fake_limits(p, "8388608              unlimited", "1048576              1048576", "0000000000004000");
   fake_file(p->root, "/sys/class/infiniband/mlx5_0/node_type", "1: CA\n");
   lab_roce(p->lab, "rxe0", "", "1 2 10.0.0.1")->dmabuf = TRUE;
-  g_autoptr(Doctor) doctor = examine(p);
-  g_autofree char *text = print(doctor);
+  g_autoptr(Doctor) doctor = patient_examine(p);
+  g_autofree char *text = doctor_said(doctor);
   expect_section(text, "what to do",
                  "  GPU: CUDA cannot be used: no CUDA driver\n"
                  "    -> none is needed for --device host; with a GPU: nvidia-smi shows if its driver runs\n"
@@ -393,8 +311,8 @@ Test(doctor, no_rdma)
   fake_host(p);
   static const struct fake_pci gpu = {"pci0000:00/0000:00:06.0", 0x10de, 0x2335, 0x030200, 0, 0, 1, NULL};
   fake_pci_device(p->root, &gpu);
-  g_autoptr(Doctor) before = examine(p);
-  g_autofree char *bare = print(before);
+  g_autoptr(Doctor) before = patient_examine(p);
+  g_autofree char *bare = doctor_said(before);
   expect_section(bare, "RDMA devices", "  none that can be used\n");
   expect_section(bare, "GPUs",
                  "  CUDA         none: no CUDA driver\n"
@@ -414,171 +332,12 @@ Test(doctor, no_rdma)
   fake_file(p->root, "/sys/class/net/eth1/type", "1\n");
   fake_file(p->root, "/sys/class/net/eth1/operstate", "up\n");
   p->cuda_missing = "built without nvcc";
-  g_autoptr(Doctor) after = examine(p);
-  g_autofree char *soft = print(after);
+  g_autoptr(Doctor) after = patient_examine(p);
+  g_autofree char *soft = doctor_said(after);
   expect_section(
       soft, "what to do",
       "  GPU: 1 GPU on PCI, but CUDA cannot be used: built without nvcc\n"
       "    -> install the CUDA toolkit, then: make NVCC=/usr/local/cuda/bin/nvcc\n"
       "  RDMA: no RDMA device: runs use TCP, which takes processors on both sides\n"
       "    -> to try verbs in software: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev eth1\n");
-}
-
-/* --- odd machines
- * --------------------------------------------------------------------------------------------------------*/
-
-static const char *const files[] = {
-    "/proc/cpuinfo",
-    "/proc/meminfo",
-    "/proc/self/limits",
-    "/proc/self/status",
-    "/proc/sys/kernel/osrelease",
-    "/proc/driver/nvidia/version",
-    "/proc/driver/nvidia/gpus/0000:00:06.0/information",
-    "/sys/bus/pci/devices/0000:00:06.0/vendor",
-    "/sys/bus/pci/devices/0000:00:06.0/class",
-    "/sys/bus/pci/devices/0000:00:06.0/numa_node",
-    "/sys/bus/pci/devices/0000:00:06.0/driver",
-    "/sys/bus/pci/devices/no address\n/vendor",
-    "/sys/class/infiniband/odd_0/node_type",
-    "/sys/class/infiniband/odd\n1/node_type",
-    "/sys/class/infiniband_verbs/uverbs0/ibdev",
-    "/sys/class/net/eth0/type",
-    "/sys/class/net/eth0/operstate",
-    "/sys/devices/system/cpu/online",
-    "/sys/devices/system/node/node0/cpulist",
-    "/sys/devices/system/node/node0/meminfo",
-    "/sys/devices/system/node/node99999999999999999999/meminfo",
-    "/sys/fs/cgroup/memory.max",
-    "/sys/kernel/iommu_groups/0/type",
-    "/sys/kernel/mm/hugepages/hugepages-18446744073709551615kB/nr_hugepages",
-    "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
-    "/sys/kernel/mm/hugepages/hugepages-kB/nr_hugepages",
-    "/sys/kernel/mm/transparent_hugepage/enabled",
-};
-
-static const char *const words[] = {
-    "",
-    "\n",
-    "0x10de",
-    "0x030200",
-    "-1",
-    "99999999999999999999",
-    "18446744073709551615",
-    "nan",
-    ":",
-    "]",
-    "[",
-    "[]",
-    "MemTotal: 18446744073709551615 kB\nMemAvailable: -1 kB",
-    "Max locked memory unlimited",
-    "Max open files -5 x files",
-    "Max locked memory 1 18446744073709551616 bytes",
-    "CapEff:\tffffffffffffffffffff",
-    "Node 0 MemTotal: x kB",
-    "odd_0",
-    "up",
-    "1",
-    "Model:",
-    "model name\t:\a\033[31m",
-    "\xff\xfe\xc3\x28",
-    "Kernel Module  1:2 .",
-};
-
-/* A word, random bytes, or no regular file at all: a folder, a pipe that nobody writes, a link to itself. */
-static void make_odd(FakeRoot *root, const char *path, GRand *random)
-{
-  char bytes[64];
-  g_autofree char *full = g_strconcat(root->path, path, NULL), *folder = g_path_get_dirname(full);
-  cr_assert_eq(g_mkdir_with_parents(folder, 0755), 0);
-  switch (g_rand_int_range(random, 0, 8)) {
-  case 0:
-    for (size_t i = 0; i < sizeof bytes; i++)
-      bytes[i] = (char)g_rand_int(random);
-    fake_bytes(root, path, bytes, (size_t)g_rand_int_range(random, 0, sizeof bytes));
-    break;
-  case 1:
-    cr_assert_eq(g_mkdir_with_parents(full, 0755), 0);
-    break;
-  case 2:
-    cr_assert_eq(mkfifo(full, 0600), 0);
-    break;
-  case 3:
-    fake_link(root, path, path);
-    break;
-  case 4:
-    break;
-  default:
-    fake_file(root, path, words[g_rand_int_range(random, 0, G_N_ELEMENTS(words))]);
-  }
-}
-
-static gboolean is_plain(const char *text)
-{
-  for (; *text; text++)
-    if (((unsigned char)*text < 0x20 && *text != '\n') || *text == 0x7f)
-      return FALSE;
-  return TRUE;
-}
-
-Test(doctor, odd_machines, .timeout = 60)
-{
-  g_autoptr(GRand) random = g_rand_new_with_seed(12);
-  for (unsigned round = 0; round < 60; round++) {
-    g_autoptr(Patient) p = patient_new();
-    for (size_t i = 0; i < G_N_ELEMENTS(files); i++)
-      make_odd(p->root, files[i], random);
-    const struct doctor_sources sources = {.root = p->root->path,
-                                           .nics = p->lab->nics,
-                                           .addresses = p->lab->ground.addresses,
-                                           .gpus = p->gpus,
-                                           .cuda_missing = "no GPU"};
-    g_autoptr(Doctor) doctor = doctor_new(&sources);
-    g_autofree char *text = print(doctor), *json = json_of(doctor);
-    char reason[256];
-    yajl_val root = yajl_tree_parse(json, reason, sizeof reason);
-    cr_assert(root, "%s", reason);
-    yajl_tree_free(root);
-    cr_assert(is_plain(text) && g_utf8_validate(text, -1, NULL), "%s", text);
-  }
-}
-
-/* --- the command
- * ------------------------------------------------------------------------------------------------*/
-
-Test(doctor, command_here)
-{
-  g_autoptr(Spawned) text = spawn("distmind-real", "doctor"), json = spawn("distmind-real", "doctor --json");
-  static const char *const titles[] = {"machine\n", "\nGPUs\n", "\nRDMA devices\n",
-                                       "\nwhat auto takes here\n", "\nwhat to do\n"};
-  cr_assert_eq(text->status, 0);
-  cr_assert_eq(json->status, 0);
-  cr_assert_str_eq(text->err, "");
-  cr_assert_str_eq(json->err, "");
-  const char *at = text->out;
-  for (size_t i = 0; i < G_N_ELEMENTS(titles); i++)
-    cr_assert(at = strstr(at, titles[i]), "%s: %s", titles[i], text->out);
-  char reason[256];
-  yajl_val root = yajl_tree_parse(json->out, reason, sizeof reason);
-  cr_assert(root, "%s", reason);
-  yajl_val bytes = yajl_tree_get(root, (const char *[]){"machine", "memory_bytes", NULL}, yajl_t_number);
-  cr_assert(bytes && YAJL_GET_INTEGER(bytes) > 100000000);
-  yajl_val taken = yajl_tree_get(root, (const char *[]){"transport", "auto", NULL}, yajl_t_string);
-  cr_assert(taken);
-  g_autofree char *line = g_strdup_printf("  --transport  %s", taken->u.string);
-  cr_assert(strstr(text->out, line), "%s", text->out);
-  yajl_tree_free(root);
-}
-
-Test(doctor, command_usage)
-{
-  g_autoptr(Spawned) help = spawn("distmind-real", "doctor --help");
-  cr_assert_eq(help->status, 0);
-  cr_assert(strstr(help->out, "usage: distmind-real doctor [--json]\n") &&
-            strstr(help->out, "\nExit status: 0"));
-  static const char *const wrong[] = {"doctor now", "doctor --jsn"};
-  for (size_t i = 0; i < G_N_ELEMENTS(wrong); i++) {
-    g_autoptr(Spawned) run = spawn("distmind-real", wrong[i]);
-    expect_refusal(run, "distmind-real: ");
-  }
 }
