@@ -32,14 +32,6 @@ static struct sim_fetch *fetch_take(struct sim *sim)
   return f;
 }
 
-static void fetch_give(struct sim *sim, struct sim_fetch *f)
-{
-  f->live = FALSE;
-  f->generation++;
-  f->next = sim->free_fetch;
-  sim->free_fetch = f->self;
-}
-
 void sim_fetch_free(struct sim_fetch *f)
 {
   g_free(f->remaining);
@@ -137,12 +129,9 @@ static void group_arrived(struct sim *sim, struct sim_fetch *f, uint32_t group, 
   f->left--;
   if (f->port->world.records && f->gpu != NO_INDEX)
     emit_arrival(f, group);
-  uint32_t waiter = f->direct ? NONE : f->waiter[group];
-  if (!f->direct)
-    f->waiter[group] = NONE;
-  while (waiter != NONE) {
+  for (uint32_t waiter = f->direct ? NONE : f->waiter[group]; waiter != NONE;) {
     struct sim_copy *copy = sim_copy_at(sim, waiter);
-    waiter = copy->waiter_next;
+    f->waiter[group] = waiter = copy->waiter_next;
     sim_copy_met(sim, copy, arrival);
   }
 }
@@ -150,12 +139,10 @@ static void group_arrived(struct sim *sim, struct sim_fetch *f, uint32_t group, 
 /* Direct: the group and all before it are there. */
 static void group_landed(struct sim *sim, struct sim_fetch *f, uint32_t group)
 {
-  uint32_t waiter = f->waiter[group];
-  f->waiter[group] = NONE;
   f->landed_at = MAX(f->landed_at, f->arrival[group]);
-  while (waiter != NONE) {
-    struct sim_compute *compute = sim_compute_at(sim, waiter);
-    waiter = compute->waiter_next;
+  while (f->waiter[group] != NONE) {
+    struct sim_compute *compute = sim_compute_at(sim, f->waiter[group]);
+    f->waiter[group] = compute->waiter_next;
     sim_compute_met(sim, compute, f->landed_at);
   }
 }
@@ -241,7 +228,7 @@ void sim_fetch_credit(struct sim *sim, struct sim_fetch *f, uint32_t group, doub
     sim_fetch_allow_next(sim, f, MAX(f->next_at, exact_ns));
 }
 
-/* --- begin and end
+/* --- begin
  * --------------------------------------------------------------------------------------------------*/
 
 static uint32_t stream_links(struct sim *sim, const struct sim_fetch *f, uint32_t s,
@@ -320,104 +307,15 @@ op_id sim_fetch_begin(struct port *port, const struct fetch_spec *spec)
   return OP(SIM_FETCH, f->generation, f->self);
 }
 
-/* Bytes that came; streams still under way are ended. */
-static uint64_t stop_streams(struct sim *sim, struct sim_fetch *f)
-{
-  uint64_t bytes = 0;
-  for (uint32_t s = 0; s < f->streams && f->started; s++) {
-    if (f->milestones[s] == 0)
-      continue;
-    if (f->passed[s] == f->milestones[s])
-      bytes += f->slice_end[s * f->groups + f->milestones[s] - 1];
-    else
-      bytes += stream_cancel(sim->net, f->stream[s], sim->now);
-  }
-  return bytes;
-}
-
-static void count_bytes(struct sim *sim, const struct sim_fetch *f, uint64_t bytes)
-{
-  sim->net_bytes += f->remote ? bytes : 0;
-  sim->pcie_bytes += f->direct ? bytes : 0;
-}
-
-static void fail_waiter(struct sim *sim, const struct sim_fetch *f, uint32_t *list)
-{
-  if (f->direct) {
-    struct sim_compute *compute = sim_compute_at(sim, *list);
-    *list = compute->waiter_next;
-    sim_compute_fail(sim, compute);
-  } else {
-    struct sim_copy *copy = sim_copy_at(sim, *list);
-    *list = copy->waiter_next;
-    sim_copy_fail(sim, copy);
-  }
-}
-
-void sim_fetch_cancel(struct sim *sim, struct sim_fetch *f)
-{
-  if (f->status == OP_CANCELLED || f->left == 0)
-    return; /* all is here already: it ends by itself */
-  f->status = OP_CANCELLED;
-  f->bytes = stop_streams(sim, f);
-  count_bytes(sim, f, f->bytes);
-  for (uint32_t g = f->first; g < f->groups; g++)
-    while (f->waiter[g] != NONE)
-      fail_waiter(sim, f, &f->waiter[g]);
-  sim_at(sim, f->landed_at, EV_FETCH_END, f->self); /* what counts as there is */
-}
-
-static void fetch_end(struct sim *sim, struct sim_fetch *f)
-{
-  struct completion completion = {
-      .tag = f->tag, .status = f->status, .bytes = f->bytes, .groups = f->direct ? f->lowest : 0};
-  struct port *port = f->port;
-  op_id op = OP(SIM_FETCH, f->generation, f->self);
-  if (f->status == OP_DONE) {
-    completion.bytes = stop_streams(sim, f);
-    count_bytes(sim, f, completion.bytes);
-  }
-  fetch_give(sim, f);
-  sim_complete(port, op, &completion);
-}
-
 void sim_fetch_event(struct sim *sim, enum sim_event event, uint32_t index)
 {
   struct sim_fetch *f = sim_fetch_at(sim, index);
   if (event == EV_FETCH_END)
-    fetch_end(sim, f);
+    sim_fetch_end(sim, f);
   else if (!f->live || f->status == OP_CANCELLED)
     return; /* an event of a fetch that was cancelled meanwhile */
   else if (event == EV_FETCH_START && !f->started)
     streams_start(sim, f);
   else if (event == EV_FETCH_NEXT)
     sim_fetch_allow_next(sim, f, f->next_at);
-}
-
-/* --- failures
- * -------------------------------------------------------------------------------------------------------*/
-
-void sim_fetch_server_failed(struct sim *sim, uint32_t memory_server)
-{
-  for (uint32_t i = 0; i < sim->fetches->len; i++) {
-    struct sim_fetch *f = sim_fetch_at(sim, i);
-    if (!f->live || !f->remote || !f->started || f->status == OP_CANCELLED)
-      continue;
-    for (uint32_t s = 0; s < f->streams; s++) {
-      if (f->servers[s] != memory_server || f->passed[s] >= f->milestones[s] || f->stalled[s])
-        continue;
-      f->stalled[s] = TRUE;
-      if (!f->paused[s])
-        stream_pause(sim->net, f->stream[s], (double)sim->now);
-    }
-  }
-}
-
-void sim_fetch_port_failed(struct sim *sim, struct port *port)
-{
-  for (uint32_t i = 0; i < sim->fetches->len; i++) {
-    struct sim_fetch *f = sim_fetch_at(sim, i);
-    if (f->live && f->port == port)
-      sim_fetch_cancel(sim, f);
-  }
 }

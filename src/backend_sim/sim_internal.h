@@ -239,7 +239,6 @@ event_id sim_at(struct sim *sim, double exact_ns, enum sim_event event, uint64_t
 op_id sim_fetch_begin(struct port *port, const struct fetch_spec *spec);
 void sim_fetch_event(struct sim *sim, enum sim_event event, uint32_t index);
 void sim_fetch_milestone(struct sim *sim, uint64_t user, uint32_t milestone, double exact_ns);
-void sim_fetch_cancel(struct sim *sim, struct sim_fetch *fetch);
 /* The copy waits for the group; FALSE: it is there, *ready_ns says since (or until) when. */
 gboolean sim_fetch_wait(struct sim *sim, struct sim_fetch *fetch, uint32_t group, struct sim_copy *copy,
                         double *ready_ns);
@@ -249,9 +248,14 @@ gboolean sim_fetch_hold(struct sim *sim, struct sim_fetch *fetch, uint32_t group
                         double *ready_ns);
 /* A copy of the group has been made. */
 void sim_fetch_credit(struct sim *sim, struct sim_fetch *fetch, uint32_t group, double exact_ns);
+void sim_fetch_free(struct sim_fetch *fetch);
+
+/* sim_fetch_end.c */
+void sim_fetch_cancel(struct sim *sim, struct sim_fetch *fetch);
+/* It is over: its actor is told. */
+void sim_fetch_end(struct sim *sim, struct sim_fetch *fetch);
 void sim_fetch_server_failed(struct sim *sim, uint32_t memory_server);
 void sim_fetch_port_failed(struct sim *sim, struct port *port);
-void sim_fetch_free(struct sim_fetch *fetch);
 
 /* sim_fetch_flow.c: streams that run ahead are held back */
 /* The stream is at the end of a group, or at its start: it goes on with its next group, or pauses. */

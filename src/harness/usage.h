@@ -11,7 +11,7 @@ struct usage {
   double gpu_held_ns;                                   /* … with a request, computing or waiting */
   double gpu_there_ns;                                  /* … in the cluster, from joining to the end */
   uint64_t net_bytes;                                   /* that crossed the network */
-  uint64_t pcie_bytes;                                  /* that crossed PCIe, both ways */
+  uint64_t pcie_bytes; /* that crossed the GPUs' PCIe links, both ways: copied, or written by NICs */
   uint64_t loads[LOAD_SOURCES], process_starts, evictions, training_steps;
   uint64_t queue, jobs_done;
   uint64_t host_bytes, pool_bytes; /* provisioned at the GPU servers; held by the memory pool at most */

@@ -5,6 +5,7 @@
 
 #include "backend_real/checksum.h"
 #include "backend_real/device.h"
+#include "backend_real/transport.h"
 #include "core/error.h"
 #include "ends.h"
 
@@ -306,6 +307,37 @@ static void what_lies_outside_fails(struct lab *lab)
 Test(device, what_lies_outside_fails)
 {
   on_each_device(what_lies_outside_fails);
+}
+
+/* What others write into a GPU's memory is computed on. Without a base it is known by its dma-buf alone. */
+static void memory_is_for_others_to_write(struct lab *lab)
+{
+  for (uint32_t gpu = 0; gpu < GPUS; gpu++) {
+    g_autoptr(GError) error = NULL;
+    struct memory memory;
+    if (!lab->ops->gpu_memory(lab->device, gpu, &memory, &error)) { /* not every driver can */
+      cr_assert(g_error_matches(error, DM_ERROR, DM_ERROR_FAILED) && strstr(error->message, "dma-buf"));
+      continue;
+    }
+    cr_assert_eq(memory.bytes, GPU_BYTES);
+    cr_assert(memory.base || (memory.dmabuf >= 0 && memory.dmabuf_offset == 0 && memory.pci));
+    if (!memory.base)
+      continue;
+    memcpy(memory.base + 4711, lab->host + 99, 70001);
+    struct device_compute compute = {.gpu = gpu,
+                                     .pieces = 1,
+                                     .piece = {{4711, 70001, 5}},
+                                     .checksum = checksum(lab->host + 99, 5, 70001),
+                                     .landed = TRUE,
+                                     .tag = 1 + gpu};
+    lab->ops->compute(lab->device, &compute);
+    cr_assert_eq(status_of(lab, 1 + gpu), DEVICE_DONE);
+  }
+}
+
+Test(device, memory_is_for_others_to_write)
+{
+  on_each_device(memory_is_for_others_to_write);
 }
 
 static void fill_is_there_at_once(struct lab *lab)

@@ -18,7 +18,7 @@
  * --------------------------------------------------------------------------------------------*/
 
 struct asked {
-  uint32_t server, bytes;
+  uint32_t server, bytes, gpu;
   uint64_t offset, to, tag;
 };
 
@@ -30,6 +30,7 @@ struct reader {
 };
 
 static struct reader *the_reader; /* one test a process */
+static gboolean direct;           /* loads land in GPU memory */
 static const struct image *the_image;
 
 static struct reader *hand_new(const struct reader_config *config, GError **error)
@@ -37,8 +38,15 @@ static struct reader *hand_new(const struct reader_config *config, GError **erro
   (void)error;
   the_reader = g_new0(struct reader, 1);
   the_reader->config = *config;
+  the_reader->config.gpu_memory = g_memdup2(config->gpu_memory, config->gpus * sizeof *config->gpu_memory);
   the_reader->asked = g_array_new(FALSE, FALSE, sizeof(struct asked));
   return the_reader;
+}
+
+static const struct memory *memory_of(const struct reader *reader, uint32_t gpu)
+{
+  cr_assert(gpu == NO_INDEX || gpu < reader->config.gpus, "a read into the memory of GPU %u", gpu);
+  return gpu == NO_INDEX ? &reader->config.memory : &reader->config.gpu_memory[gpu];
 }
 
 /* Answers one read: a good one brings the model's bytes. */
@@ -47,7 +55,7 @@ static void answer(struct reader *reader, guint index, gboolean good)
   struct asked asked = g_array_index(reader->asked, struct asked, index);
   g_array_remove_index(reader->asked, index);
   if (good)
-    image_read(the_image, asked.offset, asked.bytes, reader->config.memory.base + asked.to);
+    image_read(the_image, asked.offset, asked.bytes, memory_of(reader, asked.gpu)->base + asked.to);
   reader->received += good ? asked.bytes : 0;
   reader->config.ended(reader->config.context, asked.tag, good);
 }
@@ -57,6 +65,7 @@ static void hand_free(struct reader *reader)
   while (reader->asked->len > 0)
     answer(reader, 0, FALSE);
   g_array_unref(reader->asked);
+  g_free((void *)reader->config.gpu_memory);
   g_free(reader);
 }
 
@@ -79,11 +88,11 @@ static void hand_drop(struct reader *reader, uint32_t server)
 static void hand_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
                       uint64_t to, uint32_t bytes, uint64_t tag)
 {
-  struct asked asked = {.server = server, .bytes = bytes, .offset = offset, .to = to, .tag = tag};
+  struct asked asked = {.server = server, .bytes = bytes, .gpu = gpu, .offset = offset, .to = to, .tag = tag};
   (void)model;
-  cr_assert_eq(gpu, NO_INDEX);
+  cr_assert_eq(gpu, direct ? 0 : NO_INDEX);
   cr_assert(!(reader->dropped >> server & 1), "a read from a server that was dropped");
-  cr_assert_leq(to + bytes, reader->config.memory.bytes);
+  cr_assert_leq(to + bytes, memory_of(reader, gpu)->bytes);
   for (guint i = 0; i < reader->asked->len; i++) {
     const struct asked *other = &g_array_index(reader->asked, struct asked, i);
     cr_assert(to >= other->to + other->bytes || other->to >= to + bytes, "two reads to one place");
@@ -127,6 +136,7 @@ struct lab {
   op_id fetch;
   guint wait, ended[3000];
   enum op_status status[3000];
+  uint32_t landed; /* what the fetch's end told */
   int64_t deadline;
   gboolean fails; /* some reads do; each has a second try */
   guint lost;
@@ -138,6 +148,8 @@ static void on_completion(void *actor, const struct completion *completion)
   cr_assert_lt(completion->tag, 3000);
   cr_assert_eq(lab->ended[completion->tag]++, 0, "operation %d ended twice", (int)completion->tag);
   lab->status[completion->tag] = completion->status;
+  if (completion->tag == TAG_FETCH)
+    lab->landed = completion->groups;
   if (--lab->wait == 0)
     loop_quit(lab->loop);
 }
@@ -207,8 +219,11 @@ static void lab_open(struct lab *lab, uint32_t seed)
   draw_model(lab);
   draw_memory(lab);
   lab->server = (struct server_config){.gpus = 1};
-  lab->config = (struct config){
-      .catalog = lab->catalog, .server = &lab->server, .servers = 1, .system = system_by_name("distmind")};
+  lab->config = (struct config){.gpudirect = direct,
+                                .catalog = lab->catalog,
+                                .server = &lab->server,
+                                .servers = 1,
+                                .system = system_by_name("distmind")};
   lab->images = images_new(lab->catalog, NULL, &error);
   the_image = images_get(lab->images, 0);
   struct real_world_config config = {
@@ -217,9 +232,9 @@ static void lab_open(struct lab *lab, uint32_t seed)
   real_world_set_memory(lab->rw, &lab->memory, lab->images);
   real_world_set_actor(lab->rw, &actor, lab);
   struct transport_options options = {0};
-  cr_assert(real_world_open_reader(lab->rw, &hand, &options, &error));
   cr_assert(real_world_open_device(lab->rw, device_by_name("host", &error), 1, 0, TRUE,
                                    catalog_bytes(lab->catalog, 0) + 4096, &error));
+  cr_assert(real_world_open_reader(lab->rw, &hand, &options, &error));
   for (uint32_t s = 0; s < SERVERS; s++)
     real_world_peer(lab->rw, s, "", &secret);
 }
@@ -255,7 +270,12 @@ static void load(struct lab *lab)
                              .host = &host,
                              .ring_bytes = lab->ring,
                              .tag = TAG_FETCH};
-  lab->wait = 1 + 2 * lab->plan->groups;
+  if (direct) {
+    fetch.device = &gpu;
+    fetch.host = NULL;
+    fetch.window_bytes = fetch.ring_bytes = 0;
+  }
+  lab->wait = 1 + (direct ? 1 : 2) * lab->plan->groups;
   lab->fetch = world->ops->fetch(world, &fetch);
   for (uint32_t g = 0; g < lab->plan->groups; g++) {
     struct copy_spec copy = {.lane = 3,
@@ -267,7 +287,7 @@ static void load(struct lab *lab)
                              .device = &gpu,
                              .after_fetch = lab->fetch,
                              .tag = TAG_COPY + g};
-    op_id copied = world->ops->copy(world, &copy);
+    op_id copied = direct ? 0 : world->ops->copy(world, &copy);
     struct compute_spec compute = {.group = g,
                                    .offset = copy.offset,
                                    .bytes = copy.bytes,
@@ -275,6 +295,7 @@ static void load(struct lab *lab)
                                    .compute_ns = 1000,
                                    .loaded = TRUE,
                                    .after = copied,
+                                   .after_fetch = direct ? lab->fetch : 0,
                                    .tag = TAG_COMPUTE + g};
     world->ops->compute(world, &compute);
   }
@@ -396,6 +417,71 @@ Test(real_world, loads_from_a_broken_ssd_end_everything_once)
     cr_expect_neq(lab.status[TAG_COMPUTE + lab.plan->groups - 1], OP_DONE, "seed %u", seed);
     cr_expect_eq(lab.lost, 0, "seed %u: a memory server was blamed", seed);
     cr_expect_null(real_world_error(lab.rw), "seed %u: a wrong byte", seed);
+    lab_close(&lab);
+  }
+}
+
+/* --- straight into GPU memory: no copy, and a computation once its group and those before it are there
+ * ---------------------------------------------------------------------------------------------------------*/
+
+Test(real_world, loads_that_land_in_gpu_memory_bring_the_right_bytes_in_any_order)
+{
+  direct = TRUE;
+  for (uint32_t seed = 1; seed <= ROUNDS; seed++) {
+    struct lab lab;
+    struct real_usage usage;
+    lab_open(&lab, seed);
+    load(&lab);
+    cr_expect(lab.status[TAG_FETCH] == OP_DONE && lab.landed == lab.plan->groups, "seed %u", seed);
+    for (uint32_t g = 0; g < lab.plan->groups; g++)
+      cr_expect_eq(lab.status[TAG_COMPUTE + g], OP_DONE, "seed %u, group %u", seed, g);
+    cr_expect_null(real_world_error(lab.rw), "seed %u: a wrong byte", seed);
+    real_world_usage(lab.rw, &usage);
+    cr_expect_eq(usage.pcie_bytes, lab.plan->total_bytes, "seed %u", seed);
+    lab_close(&lab);
+  }
+}
+
+/* The groups that are told to be there were computed, and no other was. */
+static void expect_landed(const struct lab *lab, uint32_t seed)
+{
+  gboolean whole = lab->status[TAG_FETCH] == OP_DONE;
+  cr_expect_eq(whole, lab->landed == lab->plan->groups, "seed %u", seed);
+  for (uint32_t g = 0; g < lab->plan->groups; g++)
+    cr_expect_eq(lab->status[TAG_COMPUTE + g], g < lab->landed ? OP_DONE : OP_FAILED,
+                 "seed %u: group %u of %u", seed, g, lab->landed);
+  cr_expect_null(real_world_error(lab->rw), "seed %u: a wrong byte", seed);
+}
+
+Test(real_world, failed_reads_into_gpu_memory_leave_the_groups_before_them)
+{
+  guint failed = 0, partly = 0;
+  direct = TRUE;
+  for (uint32_t seed = 1; seed <= ROUNDS; seed++) {
+    struct lab lab;
+    lab_open(&lab, seed);
+    lab.fails = TRUE;
+    load(&lab);
+    failed += lab.status[TAG_FETCH] != OP_DONE;
+    partly += lab.landed > 0 && lab.landed < lab.plan->groups;
+    cr_expect_eq(lab.lost > 0, lab.status[TAG_FETCH] != OP_DONE, "seed %u", seed);
+    expect_landed(&lab, seed);
+    lab_close(&lab);
+  }
+  cr_expect(failed > ROUNDS / 4 && partly > 3, "%u failed, %u of them in the middle", failed, partly);
+}
+
+Test(real_world, a_cancelled_fetch_into_gpu_memory_ends_when_its_reads_have)
+{
+  direct = TRUE;
+  for (uint32_t seed = 1; seed <= ROUNDS; seed++) {
+    struct lab lab;
+    lab_open(&lab, seed);
+    loop_timer(lab.loop, loop_now(lab.loop) + 100000 + g_rand_int(lab.rand) % 500000, cancel, &lab, 0);
+    load(&lab);
+    cr_expect_neq(lab.status[TAG_FETCH], OP_FAILED, "seed %u", seed);
+    cr_expect_eq(the_reader->asked->len, 0, "seed %u: reads are still under way", seed);
+    expect_landed(&lab, seed);
     lab_close(&lab);
   }
 }

@@ -165,3 +165,17 @@ Test(record, bad_usage)
   g_autoptr(Spawned) other = spawn("distmind-sim", "rerun " DM_SOURCE_DIR "/README.md");
   expect_refusal(other, "README.md: expected a recording");
 }
+
+/* Loads that land in GPU memory, some of them broken in the middle. */
+Test(record, loads_into_gpu_memory_decide_the_same_again)
+{
+  struct place p = place_new(failures);
+  g_autoptr(Spawned) first =
+      run(&p, " --system distmind --set pipeline.path=gpudirect --set experiment.initial=cold --force");
+  cr_assert_eq(first->status, 0, "%s%s", first->out, first->err);
+  cr_assert(strstr(first->out, "into GPU memory"), "%s", first->out);
+  g_autoptr(Spawned) again = rerun(p.recording);
+  cr_assert_eq(again->status, 0, "%s%s", again->out, again->err);
+  cr_assert(strstr(again->out, "same decisions: "), "%s", again->out);
+  place_clear(&p);
+}

@@ -4,6 +4,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -384,4 +385,20 @@ Test(transport_tcp, a_forging_shelf_gets_nothing_past_the_read)
     transport_lab_free(lab);
   }
   close(listener);
+}
+
+/* It has no way into memory that the processor does not see, and says so before anything is read. */
+Test(transport_tcp, gpu_memory_behind_a_dma_buf_is_refused)
+{
+  g_autofree uint8_t *seen = g_malloc(4096);
+  struct memory gpus[] = {{.base = seen, .bytes = 4096, .dmabuf = -1}, {.bytes = 4096, .dmabuf = 7}};
+  g_autoptr(GError) error = NULL;
+  struct reader_config config = {.memory = {seen, 4096}, .gpu_memory = gpus, .gpus = 2, .self = LAB_READER};
+  cr_assert_null(transport_tcp.reader_new(&config, &error));
+  cr_assert(strstr(error->message, "transport tcp cannot write into the memory of GPU 1"), "%s",
+            error->message);
+  config.gpus = 1;
+  struct reader *reader = transport_tcp.reader_new(&config, NULL);
+  cr_assert(reader);
+  transport_tcp.reader_free(reader);
 }

@@ -45,6 +45,7 @@ double bench_percentile(double *sample, unsigned count, double p);
 
 /* The checks: bytes, then speed. */
 void check_bytes(struct bench *bench);
+void check_memory(struct bench *bench);
 void check_copy_speed(struct bench *bench);
 void check_verify_speed(struct bench *bench);
 void check_latency(struct bench *bench);

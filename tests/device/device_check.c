@@ -1,9 +1,10 @@
 /* Checks a device of this machine by its interface (device.h), and measures it: `device_check --device cuda`.
  *
- * Bytes first: what arrives, what is verified, what must be refused. Then speed: copies by size, verifying,
- * how late ends are told, groups piped through copy and compute against the flow shop, several GPUs at once.
- * Real GPUs are judged, the host device's figures are only shown. Exit status 0: all is as it should be, 1: a
- * check failed or something hung, 2: bad usage, or there is no such device here. Every wait has a deadline.
+ * Bytes first: what arrives, what is verified, what must be refused; who else may write there. Then speed:
+ * copies by size, verifying, how late ends are told, groups piped through copy and compute against the flow
+ * shop, several GPUs at once. Real GPUs are judged, the host device's figures are only shown. Exit status 0:
+ * all is as it should be, 1: a check failed or something hung, 2: bad usage, or there is no such device here.
+ * Every wait has a deadline.
  */
 #include <stdio.h>
 #include <string.h>
@@ -43,6 +44,7 @@ static int check(struct bench *bench)
            (double)bench->ops->memory(bench->device, gpu) / 1e9);
   printf("\n");
   check_bytes(bench);
+  check_memory(bench);
   check_copy_speed(bench);
   check_verify_speed(bench);
   check_latency(bench);

@@ -1,6 +1,7 @@
 /* Recordings, read and fed to the core. First byte: bit 0 set: the rest is a file. Else the rest is the
  * entries of a part, around which a head and blocks with right checksums are put: of the actor that bits 1
- * and 2 name. A wrong recording is an error, whatever it says; it never leads an actor astray. */
+ * and 2 name, bit 3 set: where loads land in GPU memory. A wrong recording is an error, whatever it says; it
+ * never leads an actor astray. */
 #include <stdint.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -20,17 +21,21 @@ static const char experiment[] = "[experiment]\nname = rerun\nsystems = distmind
                                  "[workload]\nkind = poisson\nrate_rps = 100\nduration_s = 1\n"
                                  "[events]\nmore = at 0.5 add memory_server 1\n";
 
-static uint64_t experiment_digest(void)
+/* As --set gives them, of either path. */
+static const char *const overrides[2] = {"", "pipeline.path=gpudirect"};
+
+static uint64_t experiment_digest(gboolean direct)
 {
-  static uint64_t digest;
-  if (digest != 0)
-    return digest;
+  static uint64_t digest[2];
+  char *sets[] = {(char *)overrides[1], NULL};
+  if (digest[direct] != 0)
+    return digest[direct];
   g_autoptr(Keyfile) keyfile = keyfile_parse("rerun.ini", experiment, strlen(experiment), NULL);
-  g_autoptr(Experiment) e = experiment_parse(keyfile, "distmind", NULL, NULL);
-  g_autoptr(Setup) setup = setup_new(e, 0, TRUE, NULL);
+  g_autoptr(Experiment) e = experiment_parse(keyfile, "distmind", direct ? sets : NULL, NULL);
+  g_autoptr(Setup) setup = setup_new(e, WORLD_GPUDIRECT, TRUE, NULL);
   g_assert(setup);
-  digest = setup_digest(setup);
-  return digest;
+  digest[direct] = setup_digest(setup);
+  return digest[direct];
 }
 
 static void put(int fd, const void *data, size_t size)
@@ -47,7 +52,7 @@ static void put_block(int fd, const uint8_t *payload, size_t size, uint32_t flag
   put(fd, block, BLOCK_HEADER + size);
 }
 
-static void put_part(int fd, unsigned actor, const uint8_t *entries, size_t size)
+static void put_part(int fd, unsigned actor, gboolean direct, const uint8_t *entries, size_t size)
 {
   static const actor_id actors[] = {ACTOR(ACTOR_CLIENT, 0), ACTOR(ACTOR_CONTROLLER, 0),
                                     ACTOR(ACTOR_GPU_SERVER, 1), ACTOR(ACTOR_MEMORY_SERVER, 2)};
@@ -57,8 +62,9 @@ static void put_part(int fd, unsigned actor, const uint8_t *entries, size_t size
                                 .path = (char *)"rerun.ini",
                                 .text = (char *)experiment,
                                 .system = (char *)"distmind",
-                                .overrides = (char *)"",
-                                .digest = experiment_digest(),
+                                .overrides = (char *)overrides[direct],
+                                .digest = experiment_digest(direct),
+                                .capabilities = WORLD_GPUDIRECT,
                                 .heartbeats = TRUE,
                                 .records = TRUE,
                                 .gpus = 2};
@@ -89,7 +95,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
   } else {
     file_header_write(header, RECORDING_PROCESS);
     put(fd, header, sizeof header);
-    put_part(fd, data[0] >> 1 & 3, data + 1, size - 1);
+    put_part(fd, data[0] >> 1 & 3, data[0] >> 3 & 1, data + 1, size - 1);
   }
   gboolean good = rerun_file(path, &totals, NULL, &error);
   g_assert(good == (error == NULL));
