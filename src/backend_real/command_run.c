@@ -12,20 +12,24 @@
 /* One command a process: its options and what it opened. */
 static struct {
   gboolean local_wanted, share_gpus;
-  char *cluster, *device, *transport, *images, *log, *log_format, *metrics, *record, *ssd_folder;
+  char *cluster, *device, *transport, *images, *log, *log_format, *metrics, *record, *ssd_folder,
+      *rdma_device;
+  gint gid_index; /* -1: not given */
   double pace;
   struct local *local;
   struct client *client;
   struct recording *recording;
   struct client_options options;
   GError *record_error; /* what went wrong with the recording at the end */
-} real;
+} real = {.gid_index = -1};
 
 static const GOptionEntry options[] = {
     {"local", 0, 0, G_OPTION_ARG_NONE, &real.local_wanted, NULL, NULL},
     {"cluster", 0, 0, G_OPTION_ARG_FILENAME, &real.cluster, NULL, NULL},
     {"device", 0, 0, G_OPTION_ARG_FILENAME, &real.device, NULL, NULL},
     {"transport", 0, 0, G_OPTION_ARG_FILENAME, &real.transport, NULL, NULL},
+    {"rdma-device", 0, 0, G_OPTION_ARG_FILENAME, &real.rdma_device, NULL, NULL},
+    {"gid-index", 0, 0, G_OPTION_ARG_INT, &real.gid_index, NULL, NULL},
     {"pace", 0, 0, G_OPTION_ARG_DOUBLE, &real.pace, NULL, NULL},
     {"images", 0, 0, G_OPTION_ARG_FILENAME, &real.images, NULL, NULL},
     {"ssd-folder", 0, 0, G_OPTION_ARG_FILENAME, &real.ssd_folder, NULL, NULL},
@@ -71,6 +75,11 @@ static gboolean options_check(const struct experiment *base, GError **error)
     return input_error(error, NULL, 0, "--pace: expected Gbit/s from 0 (none) to 10000, found %g", real.pace);
   if (real.metrics && !real.local_wanted)
     return input_error(error, NULL, 0, "--metrics: goes with --local; of a cluster each role has its own");
+  if ((real.rdma_device || real.gid_index != -1) && !real.local_wanted)
+    return input_error(error, NULL, 0,
+                       "--rdma-device, --gid-index: go with --local; of a cluster each server has its own");
+  if (real.gid_index < -1 || real.gid_index > 0xffff)
+    return input_error(error, NULL, 0, "--gid-index: expected 0 to 65535, found %d", real.gid_index);
   if (real.images && !g_file_test(real.images, G_FILE_TEST_IS_DIR))
     return input_error(error, NULL, 0, "--images: expected a folder of packed images, found \"%s\"",
                        real.images);
@@ -163,7 +172,9 @@ static gboolean real_open(const struct experiment *base, char **sets, gboolean f
                                   .log_format = real.log_format,
                                   .metrics = real.metrics,
                                   .ssd_folder = real.ssd_folder,
-                                  .record = real.record};
+                                  .record = real.record,
+                                  .rdma_device = real.rdma_device,
+                                  .gid_index = real.gid_index};
     real.local = local_start(&local, error);
     if (!real.local)
       return FALSE;
@@ -202,6 +213,7 @@ static void real_close(void)
   g_free(real.cluster);
   g_free(real.device);
   g_free(real.transport);
+  g_free(real.rdma_device);
   g_free(real.images);
   g_free(real.ssd_folder);
   g_free(real.log);
@@ -235,9 +247,12 @@ const struct command command_run = {
     .first = "experiments/real-quickstart.ini --local",
     .run = run_command,
     .help =
-        "run EXPERIMENT.ini --local|--cluster CLUSTER.ini [--device auto|cuda|host] [--transport auto|tcp]\n"
-        "           [--pace GBIT_S] [--images FOLDER] [--ssd-folder FOLDER] [--share-gpus]\n"
-        "           [--metrics [HOST:]PORT] [--log LEVELS] [--log-format text|json] [--record FILE]\n"
+        "run EXPERIMENT.ini --local|--cluster CLUSTER.ini [--device auto|cuda|host] [--transport "
+        "auto|verbs|tcp]\n"
+        "           [--rdma-device D] [--gid-index I] [--pace GBIT_S] [--images FOLDER] [--ssd-folder "
+        "FOLDER]\n"
+        "           [--share-gpus] [--metrics [HOST:]PORT] [--log LEVELS] [--log-format text|json]\n"
+        "           [--record FILE]\n"
         "           [--system A,B] [--set SECTION.KEY=VALUE]... [--trace FILE] [--seed N]\n"
         "           [--out FILE.db] [--force] [--timeline FILE.json] [--json] [--quiet] [--print-config]\n"
         "\n"
@@ -252,7 +267,10 @@ const struct command command_run = {
         "  --device D        cuda: GPUs; host: the processor stands in for them; auto (default): cuda if "
         "there is "
         "one\n"
-        "  --transport T     tcp; auto (default): the best that both ends have\n"
+        "  --transport T     verbs (RDMA) or tcp; auto (default): the best that all servers have\n"
+        "  --rdma-device D   with --local: RDMA devices of its servers, NAME[:PORT],...; default: the first "
+        "active\n"
+        "  --gid-index I     with --local: of the port; default: the one of the local address\n"
         "  --pace GBIT_S     limits each server's traffic, so that loopback behaves like a NIC of that rate\n"
         "  --images FOLDER   packed images NAME.dmi of the models (`model pack`); else bytes are generated\n"
         "  --ssd-folder F    with --local: on this machine's SSD, for systems that load from it "

@@ -41,7 +41,8 @@ static const gboolean is_controllers[LOCAL_FILES] = {
 
 struct local {
   struct memory_file file[LOCAL_FILES];
-  char *program, *log, *log_format, *record, *ssd_folder;
+  char *program, *log, *log_format, *record, *ssd_folder, *rdma_device;
+  int gid_index;        /* -1 = chosen */
   char *metrics_host;   /* "HOST:" or "" */
   guint64 metrics_port; /* the next process's; 0: none are served */
   GArray *children;     /* of struct child */
@@ -213,6 +214,10 @@ gboolean local_ensure(struct local *l, enum actor_kind kind, uint32_t index, uin
   GPtrArray *arguments = g_ptr_array_new_with_free_func(g_free);
   add(arguments, "--cluster", l->file[FILE_CLUSTER].path);
   add_number(arguments, "--index", index);
+  if (l->rdma_device)
+    add(arguments, "--rdma-device", l->rdma_device);
+  if (l->gid_index >= 0)
+    add_number(arguments, "--gid-index", l->gid_index);
   if (kind == ACTOR_GPU_SERVER)
     add_number(arguments, "--first-gpu", first_gpu);
   else
@@ -257,6 +262,8 @@ struct local *local_start(const struct local_options *options, GError **error)
   l->log_format = g_strdup(options->log_format);
   l->record = g_strdup(options->record);
   l->ssd_folder = g_strdup(options->ssd_folder);
+  l->rdma_device = g_strdup(options->rdma_device);
+  l->gid_index = options->gid_index;
   gboolean good = !options->metrics || read_metrics(l, options->metrics, error);
   l->program = good ? g_file_read_link("/proc/self/exe", error) : NULL;
   if (l->program && make_keys(l, error) && make_hub_file(l, error) && start_controller(l, error))
@@ -309,6 +316,7 @@ void local_stop(struct local *l)
   g_free(l->metrics_host);
   g_free(l->record);
   g_free(l->ssd_folder);
+  g_free(l->rdma_device);
   g_free(l);
 }
 

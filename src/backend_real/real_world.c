@@ -3,10 +3,7 @@
 
 #include <stdarg.h>
 #include <string.h>
-#include "backend_real/interrupt.h"
 #include "core/error.h"
-
-#define FILL_BYTES (8U << 20) /* of a model's image at the start; then signals are looked at */
 
 static struct real_world *real(struct world *world)
 {
@@ -158,39 +155,10 @@ static void seam_record(struct world *world, const struct record *record)
   real_record(real(world), copy);
 }
 
-static void fill_host(struct real_world *rw, const struct image *image, uint64_t offset, uint64_t bytes,
-                      const struct ranges *place)
-{
-  for (uint64_t at = 0, piece; at < bytes && !interrupt_waits(); at += piece) {
-    uint64_t to = ranges_piece(place, at, MIN(bytes - at, FILL_BYTES), &piece);
-    image_read(image, offset + at, piece, rw->memory->base + to);
-  }
-}
-
-static void fill_device(struct real_world *rw, const struct image *image, uint64_t offset, uint64_t bytes,
-                        uint32_t gpu, const struct ranges *place)
-{
-  g_autofree uint8_t *bounce = g_malloc(MIN(bytes, FILL_BYTES));
-  g_autoptr(GError) error = NULL;
-  for (uint64_t at = 0, piece; at < bytes && !interrupt_waits(); at += piece) {
-    uint64_t to = ranges_piece(place, at, MIN(bytes - at, FILL_BYTES), &piece);
-    image_read(image, offset + at, piece, bounce);
-    if (!rw->device_ops->fill(rw->device, gpu, to, bounce, piece, &error)) {
-      real_world_fail(rw, "filling GPU %u: %s", gpu, error->message);
-      return;
-    }
-  }
-}
-
 static void seam_fill(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
                       const struct ranges *place)
 {
-  struct real_world *rw = real(world);
-  const struct image *image = images_get(rw->images, model);
-  if (gpu == NO_INDEX)
-    fill_host(rw, image, offset, bytes, place);
-  else
-    fill_device(rw, image, offset, bytes, gpu, place);
+  real_fill(real(world), model, offset, bytes, gpu, place);
 }
 
 static void seam_serve(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes,
@@ -310,6 +278,12 @@ void real_world_set_shelf(struct real_world *rw, const struct transport_ops *tra
   rw->shelf = shelf;
 }
 
+static void post(void *context, uint32_t server, const void *letter, size_t size)
+{
+  const struct real_world *rw = context;
+  rw->is.post(rw->is.context, server, letter, size);
+}
+
 gboolean real_world_open_reader(struct real_world *rw, const struct transport_ops *transport,
                                 const struct transport_options *options, GError **error)
 {
@@ -317,6 +291,7 @@ gboolean real_world_open_reader(struct real_world *rw, const struct transport_op
                                  .self = rw->is.self,
                                  .options = *options,
                                  .ended = real_fetch_ended,
+                                 .post = rw->is.post ? post : NULL,
                                  .context = rw};
   rw->transport = transport;
   rw->reader = transport->reader_new(&config, error);
@@ -364,6 +339,12 @@ void real_world_peer(struct real_world *rw, uint32_t server, const char *address
 {
   rw->peers |= 1ULL << server;
   rw->transport->reader_peer(rw->reader, server, address, secret);
+}
+
+void real_world_letter(struct real_world *rw, uint32_t server, const uint8_t *letter, size_t size)
+{
+  if (rw->reader && rw->transport->reader_letter)
+    rw->transport->reader_letter(rw->reader, server, letter, size);
 }
 
 void real_world_drop_peer(struct real_world *rw, uint32_t server)
