@@ -13,7 +13,7 @@
 #include "core/error.h"
 
 struct arguments {
-  char *cluster, *address, *log, *log_format, *metrics, *record, *rdma_device, *ssd_folder;
+  char *cluster, *address, *log, *log_format, *metrics, *record, *ssd_folder, *rdma_device;
   gint index, first_gpu, gid_index, parent, listening_fd, metrics_fd;
 };
 
@@ -25,8 +25,8 @@ static void arguments_clear(struct arguments *a)
   g_free(a->log_format);
   g_free(a->metrics);
   g_free(a->record);
-  g_free(a->rdma_device);
   g_free(a->ssd_folder);
+  g_free(a->rdma_device);
 }
 
 /* A child of `run --local` ends with its parent, even one that was killed. */
@@ -130,9 +130,9 @@ static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError *
     options.index = (uint32_t)a.index;
     options.first_gpu = (uint32_t)a.first_gpu;
     options.record = a.record;
+    options.ssd_folder = a.ssd_folder;
     options.rdma_device = a.rdma_device;
     options.gid_index = a.gid_index;
-    options.ssd_folder = a.ssd_folder;
     options.data_address = a.address ? a.address : (char *)"127.0.0.1";
     good = server_run(&options, error);
   }

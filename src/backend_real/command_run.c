@@ -12,8 +12,8 @@
 /* One command a process: its options and what it opened. */
 static struct {
   gboolean local_wanted, share_gpus;
-  char *cluster, *device, *transport, *images, *log, *log_format, *metrics, *record, *rdma_device,
-      *ssd_folder;
+  char *cluster, *device, *transport, *images, *log, *log_format, *metrics, *record, *ssd_folder,
+      *rdma_device;
   gint gid_index; /* -1: not given */
   double pace;
   struct local *local;
@@ -251,8 +251,8 @@ const struct command command_run = {
         "auto|verbs|tcp]\n"
         "           [--rdma-device D] [--gid-index I] [--pace GBIT_S] [--images FOLDER] [--ssd-folder "
         "FOLDER]\n"
-        "           [--share-gpus] [--metrics [HOST:]PORT] [--log LEVELS] [--log-format text|json] [--record "
-        "FILE]\n"
+        "           [--share-gpus] [--metrics [HOST:]PORT] [--log LEVELS] [--log-format text|json]\n"
+        "           [--record FILE]\n"
         "           [--system A,B] [--set SECTION.KEY=VALUE]... [--trace FILE] [--seed N]\n"
         "           [--out FILE.db] [--force] [--timeline FILE.json] [--json] [--quiet] [--print-config]\n"
         "\n"

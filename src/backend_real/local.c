@@ -261,9 +261,9 @@ struct local *local_start(const struct local_options *options, GError **error)
   l->log = g_strdup(options->log);
   l->log_format = g_strdup(options->log_format);
   l->record = g_strdup(options->record);
+  l->ssd_folder = g_strdup(options->ssd_folder);
   l->rdma_device = g_strdup(options->rdma_device);
   l->gid_index = options->gid_index;
-  l->ssd_folder = g_strdup(options->ssd_folder);
   gboolean good = !options->metrics || read_metrics(l, options->metrics, error);
   l->program = good ? g_file_read_link("/proc/self/exe", error) : NULL;
   if (l->program && make_keys(l, error) && make_hub_file(l, error) && start_controller(l, error))
@@ -315,8 +315,8 @@ void local_stop(struct local *l)
   g_free(l->log_format);
   g_free(l->metrics_host);
   g_free(l->record);
-  g_free(l->rdma_device);
   g_free(l->ssd_folder);
+  g_free(l->rdma_device);
   g_free(l);
 }
 

@@ -3,10 +3,7 @@
 
 #include <stdarg.h>
 #include <string.h>
-#include "backend_real/interrupt.h"
 #include "core/error.h"
-
-#define FILL_BYTES (8U << 20) /* of a model's image at the start; then signals are looked at */
 
 static struct real_world *real(struct world *world)
 {
@@ -158,39 +155,10 @@ static void seam_record(struct world *world, const struct record *record)
   real_record(real(world), copy);
 }
 
-static void fill_host(struct real_world *rw, const struct image *image, uint64_t offset, uint64_t bytes,
-                      const struct ranges *place)
-{
-  for (uint64_t at = 0, piece; at < bytes && !interrupt_waits(); at += piece) {
-    uint64_t to = ranges_piece(place, at, MIN(bytes - at, FILL_BYTES), &piece);
-    image_read(image, offset + at, piece, rw->memory->base + to);
-  }
-}
-
-static void fill_device(struct real_world *rw, const struct image *image, uint64_t offset, uint64_t bytes,
-                        uint32_t gpu, const struct ranges *place)
-{
-  g_autofree uint8_t *bounce = g_malloc(MIN(bytes, FILL_BYTES));
-  g_autoptr(GError) error = NULL;
-  for (uint64_t at = 0, piece; at < bytes && !interrupt_waits(); at += piece) {
-    uint64_t to = ranges_piece(place, at, MIN(bytes - at, FILL_BYTES), &piece);
-    image_read(image, offset + at, piece, bounce);
-    if (!rw->device_ops->fill(rw->device, gpu, to, bounce, piece, &error)) {
-      real_world_fail(rw, "filling GPU %u: %s", gpu, error->message);
-      return;
-    }
-  }
-}
-
 static void seam_fill(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
                       const struct ranges *place)
 {
-  struct real_world *rw = real(world);
-  const struct image *image = images_get(rw->images, model);
-  if (gpu == NO_INDEX)
-    fill_host(rw, image, offset, bytes, place);
-  else
-    fill_device(rw, image, offset, bytes, gpu, place);
+  real_fill(real(world), model, offset, bytes, gpu, place);
 }
 
 static void seam_serve(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes,

@@ -147,6 +147,10 @@ gboolean real_fetch_has(const struct fetch_op *fetch, uint32_t group);
 void real_fetch_copied(struct real_world *rw, struct fetch_op *fetch, uint32_t group);
 void real_fetch_ended(void *context, uint64_t tag, gboolean good); /* of a read, on any thread */
 
+/* real_fill.c */
+void real_fill(struct real_world *rw, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
+               const struct ranges *place);
+
 /* real_pageable.c */
 void real_pageable_issue(struct real_world *rw, struct copy_op *copy);
 void real_pageable_close(struct real_gpu *gpu);

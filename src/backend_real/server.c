@@ -30,6 +30,10 @@ static void send_message(void *context, actor_id to, const struct message *messa
   struct server *s = context;
   if (ACTOR_KIND(to) != ACTOR_CONTROLLER)
     g_error("a server's actor may write to the controller only"); /* a bug of the core */
+  if (message->type == MESSAGE_PLACED && message->placed.result == PLACED_NO_ROOM)
+    g_warning("run %u: this server's shards of plan %u do not fit in its memory (host_memory_gb of "
+              "memory_hardware): the present plan stays",
+              s->spec.run, message->placed.version);
   if (s->going)
     link_message(s->link, s->spec.run, message);
   else

@@ -15,6 +15,7 @@ struct controller *controller_new(const struct config *config, struct world *wor
     c->central_model[m] = c->central;
   c->memory = g_new0(struct memory_member, MAX(1, config->memory_servers));
   c->server_plan = g_new0(uint32_t, MAX(1, config->servers));
+  c->server_leaving = g_new0(gboolean, MAX(1, config->servers));
   c->jobs = g_array_new(FALSE, TRUE, sizeof(struct job));
   c->trainee = g_new0(struct trainee, config->gpus);
   for (uint32_t g = 0; g < config->gpus; g++)
@@ -35,6 +36,7 @@ void controller_free(struct controller *c)
   g_free(c->central_model);
   g_free(c->memory);
   g_free(c->server_plan);
+  g_free(c->server_leaving);
   g_array_unref(c->jobs);
   g_free(c->trainee);
   g_free(c);

@@ -48,6 +48,7 @@ struct memory_member {
   int64_t last_heard;
   gboolean placed;
   gboolean told_dead; /* GPU servers take it for dead */
+  gboolean leaving;   /* is to go, also while it is lost */
 };
 
 struct controller {
@@ -66,8 +67,11 @@ struct controller {
 
   struct memory_member *memory; /* [memory_servers] */
   uint64_t plan_members, next_members, alive_members;
+  uint64_t asked_members; /* of the next plan: those that are to hold their shards */
   uint32_t plan_version, next_version;
-  uint32_t *server_plan; /* [servers] plan version acknowledged */
+  gboolean plan_again;      /* the last try was given up: the next heartbeat is another */
+  uint32_t *server_plan;    /* [servers] plan version acknowledged */
+  gboolean *server_leaving; /* [servers] is to go, also while it is lost */
 
   GArray *jobs; /* of struct job */
   uint32_t first_job, jobs_left;
@@ -89,6 +93,11 @@ void controller_central_remove(struct controller *c, uint32_t tag);
 void controller_open_add(struct controller *c, uint32_t tag);
 void controller_open_remove(struct controller *c, uint32_t tag);
 
+static inline gboolean member_is_there(enum member_state state)
+{
+  return state == MEMBER_UP || state == MEMBER_LEAVING;
+}
+
 /* controller_requests.c */
 void controller_request(struct controller *c, const struct message_request *m);
 void controller_done(struct controller *c, uint32_t server, const struct message_done *m);
@@ -105,12 +114,23 @@ void controller_give_up_central(struct controller *c);
 void controller_join(struct controller *c, actor_id from, const struct message_join *m);
 void controller_heard(struct controller *c, actor_id from, uint32_t epoch);
 void controller_remove(struct controller *c, const struct message_remove *m);
-void controller_placed(struct controller *c, uint32_t server, const struct message_placed *m);
-void controller_plan_ack(struct controller *c, uint32_t server, const struct message_plan *m);
 void controller_check_heartbeats(struct controller *c);
 void controller_lost(struct controller *c, actor_id peer);
 /* A leaving server whose last request is done may go. */
 void controller_leave_if_idle(struct controller *c, uint32_t server);
+/* GPU servers are told whether a memory server answers. */
+void controller_tell_member(struct controller *c, uint32_t index, gboolean alive);
+void controller_record_member(struct controller *c, actor_id member, enum record_reason reason);
+
+/* controller_plan.c */
+/* The memory pool's members have changed: a change of the plan may begin, a server that is to leave may go.
+ */
+void controller_replan(struct controller *c);
+/* GPU servers have changed: one less may be waited for. */
+void controller_plan_settled(struct controller *c);
+void controller_send_plan(struct controller *c, uint32_t server);
+void controller_placed(struct controller *c, uint32_t server, const struct message_placed *m);
+void controller_plan_ack(struct controller *c, uint32_t server, const struct message_plan *m);
 
 /* controller_training.c */
 void controller_job(struct controller *c, const struct message_job *m);

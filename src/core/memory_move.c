@@ -1,14 +1,18 @@
 /* Following a change of the plan: what the next plan wants here and is not here comes from the servers that
- * hold it under the present one, part by part, in order of the models.
+ * hold it under the present one, part by part, in order of the models. What nobody holds any more is read
+ * from its source again, as at the start.
  *
  * Room for all of it is taken at once, so a change that does not fit is refused before anything moves. What
  * the present plan has here stays until DROP: others read it. A change is given up when a newer one comes, a
  * server is lost or a fetch fails; what is under way then ends first. */
 #include "core/memory_server_internal.h"
 
-static void tell_placed(struct memory_server *s, uint32_t version, gboolean ok)
+/* Read from its source in one go; in between, the server is alive for others. */
+#define FILL_BYTES (16ULL << 20)
+
+static void tell_placed(struct memory_server *s, uint32_t version, enum placed_result result)
 {
-  struct message m = {.type = MESSAGE_PLACED, .placed = {.version = version, .ok = ok}};
+  struct message m = {.type = MESSAGE_PLACED, .placed = {.version = version, .result = result}};
   world_send(s->world, ACTOR(ACTOR_CONTROLLER, 0), &m);
 }
 
@@ -66,31 +70,22 @@ static GArray *sources(const struct memory_server *s, uint32_t model, struct pie
   return found;
 }
 
-/* Appends the parts of the model that the change lacks. FALSE: some of it is nowhere. */
-static gboolean parts_missing(struct memory_server *s, uint32_t model, GArray *missing)
+/* The parts of the model that the change lacks. */
+static void parts_missing(struct memory_server *s, uint32_t model, GArray *missing)
 {
-  guint first = missing->len;
   g_array_set_size(s->wanted, 0);
+  g_array_set_size(missing, 0);
   memory_server_pieces(s, s->incoming, model, s->wanted);
   shard_store_missing(s->store, model, (const struct piece *)(const void *)s->wanted->data, s->wanted->len,
                       missing);
-  for (guint i = first; i < missing->len; i++) {
-    GArray *found = sources(s, model, g_array_index(missing, struct piece, i));
-    if (!found)
-      return FALSE;
-    g_array_unref(found);
-  }
-  return TRUE;
 }
 
-/* Takes room for all that the change lacks. FALSE: it is not to be had, or does not fit. */
+/* Takes room for all that the change lacks. FALSE: it does not fit. */
 static gboolean room_take(struct memory_server *s)
 {
   g_autoptr(GArray) missing = g_array_new(FALSE, FALSE, sizeof(struct piece));
   for (uint32_t m = 0; m < catalog_models(s->config->catalog); m++) {
-    g_array_set_size(missing, 0);
-    if (!parts_missing(s, m, missing))
-      return FALSE;
+    parts_missing(s, m, missing);
     for (guint i = 0; i < missing->len; i++) {
       struct piece piece = g_array_index(missing, struct piece, i);
       uint64_t held = shard_store_held(s->store), most = s->config->memory_hardware.host_memory_bytes;
@@ -105,13 +100,20 @@ static gboolean room_take(struct memory_server *s)
 /* --- moving it
  * --------------------------------------------------------------------------------------------------------*/
 
-static void move_begin(struct memory_server *s, uint32_t model, struct shard *shard)
+/* From its source. One at a time. */
+static void fill_begin(struct memory_server *s, uint32_t model, const struct shard *shard)
+{
+  s->filling = (struct filling){.on = TRUE, .model = model, .offset = shard->piece.offset};
+  s->moving++;
+  s->world->ops->timer(s->world, 0, MEMORY_TIMER_FILL);
+}
+
+static void move_begin(struct memory_server *s, uint32_t model, const struct shard *shard, GArray *from)
 {
   uint32_t i = 0;
   while (s->move[i].op != 0)
     i++;
   struct move *move = &s->move[i];
-  g_autoptr(GArray) from = sources(s, model, shard->piece);
   move->plan = fetch_plan_cut((const struct extent *)(const void *)from->data, from->len, MEMORY_SERVERS_MAX,
                               &shard->piece.length, 1);
   move->model = model;
@@ -129,12 +131,25 @@ static void move_begin(struct memory_server *s, uint32_t model, struct shard *sh
   move->op = s->world->ops->fetch(s->world, &spec);
 }
 
+/* FALSE: has to wait for another one. */
+static gboolean part_begin(struct memory_server *s, uint32_t model, const struct shard *shard)
+{
+  g_autoptr(GArray) from = sources(s, model, shard->piece);
+  if (!from && s->filling.on)
+    return FALSE;
+  if (from)
+    move_begin(s, model, shard, from);
+  else
+    fill_begin(s, model, shard);
+  return TRUE;
+}
+
 static gboolean under_way(const struct memory_server *s, uint32_t model, uint64_t offset)
 {
   for (uint32_t i = 0; i < MOVES_MAX; i++)
     if (s->move[i].op != 0 && s->move[i].model == model && s->move[i].offset == offset)
       return TRUE;
-  return FALSE;
+  return s->filling.on && s->filling.model == model && s->filling.offset == offset;
 }
 
 /* Begins what may be under way; when nothing is left, the change has been followed. */
@@ -145,24 +160,24 @@ static void moves_advance(struct memory_server *s)
     struct shard *shard = shard_store_shards(s->store, s->next_model, &count);
     while (i < count && (shard[i].here || under_way(s, s->next_model, shard[i].piece.offset)))
       i++;
-    if (i < count)
-      move_begin(s, s->next_model, &shard[i]);
-    else
+    if (i == count)
       s->next_model++;
+    else if (!part_begin(s, s->next_model, &shard[i]))
+      break;
   }
   if (s->moving > 0)
     return;
   s->placed = TRUE;
-  tell_placed(s, s->incoming->version, TRUE);
+  tell_placed(s, s->incoming->version, PLACED_DONE);
 }
 
-static void refuse(struct memory_server *s)
+static void refuse(struct memory_server *s, enum placed_result why)
 {
   uint32_t version = s->incoming->version;
   keep_only(s, s->plan, NULL);
   pool_plan_free(s->incoming);
   s->incoming = NULL;
-  tell_placed(s, version, FALSE);
+  tell_placed(s, version, why);
 }
 
 static void follow(struct memory_server *s, const struct message_place *m)
@@ -178,7 +193,7 @@ static void follow(struct memory_server *s, const struct message_place *m)
   if (room_take(s))
     moves_advance(s);
   else
-    refuse(s);
+    refuse(s, PLACED_NO_ROOM);
 }
 
 static void give_up(struct memory_server *s)
@@ -198,13 +213,34 @@ static gboolean members_exist(const struct memory_server *s, uint64_t members)
 void memory_move_place(struct memory_server *s, const struct message_place *m)
 {
   if (!members_exist(s, m->members) || !members_exist(s, m->present)) {
-    tell_placed(s, m->version, FALSE);
+    tell_placed(s, m->version, PLACED_NO_ROOM);
   } else if (s->moving > 0) {
     s->again = *m;
     give_up(s);
   } else {
     follow(s, m);
   }
+}
+
+/* What was given up has ended, or more of it is to. */
+static void given_up(struct memory_server *s)
+{
+  if (s->moving > 0)
+    return;
+  struct message_place again = s->again;
+  s->again.members = 0;
+  if (again.members != 0)
+    follow(s, &again);
+  else
+    refuse(s, PLACED_GIVEN_UP);
+}
+
+static void part_came(struct memory_server *s, uint32_t model, uint64_t offset)
+{
+  struct shard *shard = shard_store_find(s->store, model, offset);
+  shard->here = TRUE;
+  memory_server_serve(s, model, shard->piece, &shard->place);
+  moves_advance(s);
 }
 
 void memory_move_ended(struct memory_server *s, uint32_t index, enum op_status status)
@@ -215,22 +251,42 @@ void memory_move_ended(struct memory_server *s, uint32_t index, enum op_status s
   move->op = 0;
   s->moving--;
   if (status == OP_DONE && !s->failed) {
-    struct shard *shard = shard_store_find(s->store, move->model, move->offset);
-    shard->here = TRUE;
-    memory_server_serve(s, move->model, shard->piece, &shard->place);
-    moves_advance(s);
+    part_came(s, move->model, move->offset);
     return;
   }
   if (!s->failed)
     give_up(s);
-  if (s->moving > 0)
+  given_up(s);
+}
+
+/* The next piece of the shard, within one range of its place. */
+static void fill_step(struct memory_server *s, const struct shard *shard)
+{
+  struct filling *f = &s->filling;
+  uint64_t length = MIN(shard->piece.length - f->at, FILL_BYTES), here;
+  uint64_t to = ranges_piece(&shard->place, f->at, length, &here);
+  struct range range = {.offset = to, .length = here};
+  const struct ranges place = {.range = &range, .count = 1, .room = 1};
+  s->world->ops->fill(s->world, f->model, f->offset + f->at, here, NO_INDEX, &place);
+  f->at += here;
+}
+
+void memory_move_fill(struct memory_server *s)
+{
+  struct filling *f = &s->filling;
+  const struct shard *shard = s->failed ? NULL : shard_store_find(s->store, f->model, f->offset);
+  if (shard)
+    fill_step(s, shard);
+  if (shard && f->at < shard->piece.length) {
+    s->world->ops->timer(s->world, 0, MEMORY_TIMER_FILL);
     return;
-  struct message_place again = s->again;
-  s->again.members = 0;
-  if (again.members != 0)
-    follow(s, &again);
+  }
+  f->on = FALSE;
+  s->moving--;
+  if (shard)
+    part_came(s, f->model, f->offset);
   else
-    refuse(s);
+    given_up(s);
 }
 
 void memory_move_drop(struct memory_server *s, uint32_t version)

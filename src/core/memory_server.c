@@ -118,7 +118,7 @@ static void memory_server_start(void *actor)
     hold_first_plan(s, n);
   world_send(s->world, ACTOR(ACTOR_CONTROLLER, 0), &m);
   if (s->config->heartbeat_ns > 0)
-    s->world->ops->timer(s->world, s->config->heartbeat_ns, 0);
+    s->world->ops->timer(s->world, s->config->heartbeat_ns, MEMORY_TIMER_HEARTBEAT);
 }
 
 /* --- what comes in
@@ -140,6 +140,10 @@ static void memory_server_timer(void *actor, uint64_t tag)
 {
   struct memory_server *s = actor;
   struct message m = {.type = MESSAGE_HEARTBEAT, .heartbeat = {.epoch = s->epoch}};
+  if (tag == MEMORY_TIMER_FILL) {
+    memory_move_fill(s);
+    return;
+  }
   if (s->leaving)
     return;
   world_send(s->world, ACTOR(ACTOR_CONTROLLER, 0), &m);

@@ -16,6 +16,15 @@ struct move {
   uint64_t offset; /* of its shard */
 };
 
+/* A shard that is read from its source. */
+struct filling {
+  gboolean on;
+  uint32_t model;
+  uint64_t offset, at; /* of the shard; bytes of it that are here */
+};
+
+enum memory_timer { MEMORY_TIMER_HEARTBEAT, MEMORY_TIMER_FILL };
+
 struct memory_server {
   const struct config *config;
   struct world *world;
@@ -33,7 +42,8 @@ struct memory_server {
   gboolean failed;             /* given up: what is under way ends first */
   struct message_place again;  /* the change to follow then; members 0 = none */
   struct move move[MOVES_MAX];
-  uint32_t moving;     /* moves under way */
+  struct filling filling;
+  uint32_t moving;     /* moves under way, the filling one among them */
   uint32_t next_model; /* shards of earlier models are here or under way */
   GArray *wanted;      /* scratch, of struct piece */
 };
@@ -54,6 +64,8 @@ void memory_move_place(struct memory_server *s, const struct message_place *m);
 /* DROP: the change is done everywhere; what only the old plan wanted goes. */
 void memory_move_drop(struct memory_server *s, uint32_t version);
 void memory_move_ended(struct memory_server *s, uint32_t move, enum op_status status);
+/* MEMORY_TIMER_FILL. */
+void memory_move_fill(struct memory_server *s);
 /* A memory server no longer answers. */
 void memory_move_peer_lost(struct memory_server *s);
 

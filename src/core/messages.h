@@ -50,10 +50,10 @@
   /* controller -> GPU servers: a memory server no longer answers (alive 0) or does again */                 \
   M(MEMBER, member, F(u32, index, memory_servers) F(u32, alive, ANY))                                        \
   /* controller -> memory server: hold your shards of the plan (fetch what is missing from the holders in    \
-   * `from` of the plan with members `present`); answered by PLACED with ok 0 if they do not fit. DROP:      \
-   * older plans' shards may go */                                                                           \
+   * `from` of the plan with members `present`, read from its source what none of them has); answered by     \
+   * PLACED (enum placed_result). DROP: older plans' shards may go */                                        \
   M(PLACE, place, F(u32, version, ANY) F(u64, members, ANY) F(u64, present, ANY) F(u64, from, ANY))          \
-  M(PLACED, placed, F(u32, version, ANY) F(u32, ok, ANY))                                                    \
+  M(PLACED, placed, F(u32, version, ANY) F(u32, result, ANY))                                                \
   M(DROP, drop, F(u32, version, ANY))                                                                        \
   /* controller -> GPU server: train up to steps steps of job on gpu; steps 0: stop. GPU server ->           \
    * controller: how far */                                                                                  \
@@ -68,6 +68,13 @@
 typedef uint32_t message_u32;
 typedef uint64_t message_u64;
 typedef int64_t message_i64;
+
+/* How a change of the memory pool's plan went at a memory server. */
+enum placed_result {
+  PLACED_NO_ROOM, /* the shards do not fit: nor will they later */
+  PLACED_DONE,
+  PLACED_GIVEN_UP /* a fetch failed: another try may do */
+};
 
 enum message_type {
 #define M(TYPE, name, fields) MESSAGE_##TYPE,

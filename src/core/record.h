@@ -20,7 +20,7 @@
   X(GROUP_NET, "net")         /* a group's last byte arrived: group, a = bytes */                            \
   X(GROUP_PCIE, "pcie")       /* a group was uploaded: group, a = bytes, b = start ns */                     \
   X(GROUP_COMPUTE, "compute") /* a group was computed: group, b = start ns */                                \
-  X(MEMBER, "member")         /* a server joined, left, was lost */                                          \
+  X(MEMBER, "member")         /* a server joined, left, was lost, … */                                     \
   X(TRAIN, "train")           /* training started or stopped: a = steps done, b = steps lost */
 
 enum record_kind {
@@ -53,7 +53,8 @@ enum record_kind {
   X(IDLE, "GPU idle")                                                                                        \
   X(JOINED, "joined")                                                                                        \
   X(LEFT, "left")                                                                                            \
-  X(LOST, "no heartbeat")
+  X(LOST, "no heartbeat")                                                                                    \
+  X(NO_ROOM, "shards of the next plan do not fit there")
 
 enum record_reason {
 #define X(name, text) REASON_##name,

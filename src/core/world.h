@@ -126,9 +126,10 @@ struct world_ops {
   op_id (*copy)(struct world *world, const struct copy_spec *spec);
   op_id (*compute)(struct world *world, const struct compute_spec *spec);
   void (*cancel)(struct world *world, op_id op);
-  /* Only from an actor's start: the image's bytes [offset, offset + bytes) are to be at `place` (its byte
+  /* Reads from the model's source: the image's bytes [offset, offset + bytes) are to be at `place` (its byte
    * `offset` first), in the memory of gpu, or in host memory (NO_INDEX): a tier that starts warm, a shard
-   * that is there. May block. */
+   * that is there, or that nobody has any more (a little at a time). May block; the simulator takes no time
+   * for it. */
   void (*fill)(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes, uint32_t gpu,
                const struct ranges *place);
   /* Memory servers: from now on peers may read the image's bytes [offset, offset + bytes) from `place` in

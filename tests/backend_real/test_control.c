@@ -229,10 +229,10 @@ Test(control, bad_hubs)
   hub_is_refused(loop, &(struct hub_config){.endpoint = "tcp://127.0.0.1:99999"}, "expected tcp://HOST:PORT");
   hub_is_refused(loop, &(struct hub_config){.endpoint = "tcp://0.0.0.0:0", .keys = &keys},
                  "expected a folder of the public keys");
-  hub_is_refused(loop,
-                 &(struct hub_config){
-                     .endpoint = "tcp://127.0.0.1:0", .keys = &keys, .authorized = "/does/not/exist"},
-                 "/does/not/exist: expected a folder of public keys");
+  hub_is_refused(
+      loop,
+      &(struct hub_config){.endpoint = "tcp://127.0.0.1:0", .keys = &keys, .authorized = "/does/not/exist"},
+      "/does/not/exist: expected a folder of public keys");
   loop_free(loop);
 }
 

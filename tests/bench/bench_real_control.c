@@ -172,8 +172,7 @@ static void run_controller(const struct setup *setup, const struct key_pair *key
   g_autoptr(GError) error = NULL;
   struct message_limits limits;
   struct host host = {.world.ops = &host_ops, .loop = loop_new()};
-  const struct hub_config config = {
-      .endpoint = "tcp://127.0.0.1:*", .keys = keys, .authorized = authorized};
+  const struct hub_config config = {.endpoint = "tcp://127.0.0.1:*", .keys = keys, .authorized = authorized};
   host.hub = hub_new(host.loop, &config, &host_hub_ops, &host, &error);
   check(host.hub != NULL, error);
   set_limits(setup, &limits);

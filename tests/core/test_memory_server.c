@@ -29,6 +29,8 @@ struct script {
   op_id ops;
   GArray *fetching;                                             /* of struct fetching */
   uint8_t filled[MODELS][IMAGE_MAX], served[MODELS][IMAGE_MAX]; /* how often */
+  uint8_t brought[MODELS][IMAGE_MAX];                           /* by a fetch or a fill */
+  gboolean timer;                                               /* one is set */
   GArray *placed;                                               /* of struct message_placed */
   uint32_t joins;
   uint64_t present, from; /* of the change under way */
@@ -87,12 +89,23 @@ static void on_fill(struct world *world, uint32_t model, uint64_t offset, uint64
 {
   cr_assert(gpu == NO_INDEX && ranges_bytes(place) == bytes);
   count(script_of(world)->filled[model], offset, bytes, 1);
+  count(script_of(world)->brought[model], offset, bytes, 1);
+}
+
+static timer_id on_timer(struct world *world, int64_t delay_ns, uint64_t tag)
+{
+  struct script *s = script_of(world);
+  cr_assert(!s->timer && delay_ns == 0 && tag != 0); /* there are no heartbeats */
+  s->timer = TRUE;
+  return 1;
 }
 
 static void on_serve(struct world *world, uint32_t model, uint64_t offset, uint64_t bytes,
                      const struct ranges *place)
 {
   cr_assert(!place || ranges_bytes(place) == bytes);
+  for (uint64_t b = offset; place && b < offset + bytes; b++)
+    cr_assert_gt(script_of(world)->brought[model][b], 0, "byte %lu of model %u never came", b, model);
   count(script_of(world)->served[model], offset, bytes, place ? 1 : -1);
 }
 
@@ -105,8 +118,12 @@ static void on_send(struct world *world, actor_id to, const struct message *m)
     g_array_append_val(s->placed, m->placed);
 }
 
-static const struct world_ops script_ops = {
-    .send = on_send, .fetch = on_fetch, .cancel = on_cancel, .fill = on_fill, .serve = on_serve};
+static const struct world_ops script_ops = {.send = on_send,
+                                            .fetch = on_fetch,
+                                            .cancel = on_cancel,
+                                            .timer = on_timer,
+                                            .fill = on_fill,
+                                            .serve = on_serve};
 
 static struct script *script_new(enum sharding_kind sharding, uint32_t at_start, uint32_t replicas,
                                  uint64_t memory_bytes)
@@ -213,7 +230,7 @@ static void tell_place(struct script *s, uint32_t version, uint64_t members, uin
 {
   struct message m = {.type = MESSAGE_PLACE,
                       .place = {.version = version, .members = members, .present = present, .from = from}};
-  if (s->fetching->len == 0 && members != 0 && present != 0) {
+  if (s->fetching->len == 0 && !s->timer && members != 0 && present != 0) {
     s->present = present;
     s->from = from;
     s->last_model = 0;
@@ -231,7 +248,18 @@ static void end(struct script *s, guint index, enum op_status status)
 {
   struct fetching f = g_array_index(s->fetching, struct fetching, index);
   g_array_remove_index(s->fetching, index);
+  if (status == OP_DONE)
+    count(s->brought[f.model], f.piece.offset, f.piece.length, 1);
   memory_server_actor.completion(s->server, &(struct completion){.tag = f.tag, .status = status});
+}
+
+static gboolean tick(struct script *s)
+{
+  if (!s->timer)
+    return FALSE;
+  s->timer = FALSE;
+  memory_server_actor.timer(s->server, 1);
+  return TRUE;
 }
 
 static const struct message_placed *last_placed(const struct script *s)
@@ -252,7 +280,7 @@ Test(memory_server, follows_a_change_and_lets_the_old_go)
         cr_assert_eq(s->placed->len, 0);
         end(s, (guint)(members % s->fetching->len), OP_DONE);
       }
-      cr_assert(s->placed->len == 1 && last_placed(s)->ok && last_placed(s)->version == 7);
+      cr_assert(s->placed->len == 1 && last_placed(s)->result == PLACED_DONE && last_placed(s)->version == 7);
       expect_serves(s, 7, FALSE);
       tell_drop(s, 6); /* of another change */
       expect_serves(s, 7, FALSE);
@@ -269,32 +297,76 @@ Test(memory_server, refuses_masks_of_nobody_and_what_does_not_fit)
   const uint64_t bad[][2] = {{0, 7}, {7, 0}, {1ULL << SERVERS | 3, 7}, {3, UINT64_MAX}, {UINT64_MAX, 7}};
   for (size_t i = 0; i < G_N_ELEMENTS(bad); i++) {
     tell_place(s, (uint32_t)i, bad[i][0], bad[i][1], UINT64_MAX);
-    cr_assert(s->placed->len == i + 1 && !last_placed(s)->ok && last_placed(s)->version == i);
+    cr_assert(s->placed->len == i + 1 && last_placed(s)->result == PLACED_NO_ROOM &&
+              last_placed(s)->version == i);
   }
   tell_place(s, 10, 2, 7, 7); /* all on this one server: 256500 bytes */
-  cr_assert(!last_placed(s)->ok && last_placed(s)->version == 10);
-  tell_place(s, 11, 3, 7, 2); /* nobody that has it answers */
-  cr_assert(!last_placed(s)->ok && last_placed(s)->version == 11);
+  cr_assert(last_placed(s)->result == PLACED_NO_ROOM && last_placed(s)->version == 10);
   cr_assert_eq(s->fetching->len, 0);
   expect_serves(s, 7, TRUE);
   cr_assert_leq(memory_server_peak(s->server), 200000);
   script_free(s);
 }
 
-/* A change that makes sense; what is under way for an older one is given up and ends first. */
+/* What nobody has is read from its source, a part at a time, beside fetches of the rest. */
+Test(memory_server, reads_from_the_source_what_nobody_has)
+{
+  for (int sharding = SHARDING_PER_APP; sharding <= SHARDING_HYBRID; sharding++)
+    for (uint64_t from = 0; from < 1ULL << SERVERS; from++) {
+      struct script *s = script_new((enum sharding_kind)sharding, 3, 1, BYTES_PER_GB);
+      tell_place(s, 7, 18, 13, from & 13);
+      while (s->fetching->len > 0 || s->timer) {
+        cr_assert_eq(s->placed->len, 0);
+        if (!tick(s) || s->fetching->len > 4)
+          end(s, 0, OP_DONE);
+      }
+      cr_assert(s->placed->len == 1 && last_placed(s)->result == PLACED_DONE);
+      expect_serves(s, 18, FALSE);
+      script_free(s);
+    }
+}
+
+/* Given up while it reads: the newer change is followed, or the failure is told, once. */
+Test(memory_server, gives_up_reading_from_the_source)
+{
+  struct script *s = script_new(SHARDING_HYBRID, 3, 1, BYTES_PER_GB);
+  tell_place(s, 7, 2, 7, 2);
+  cr_assert(s->timer && s->fetching->len == 0);
+  tick(s);
+  memory_server_actor.peer_lost(s->server, ACTOR(ACTOR_MEMORY_SERVER, 0));
+  while (tick(s))
+    ;
+  cr_assert(s->placed->len == 1 && last_placed(s)->result == PLACED_GIVEN_UP);
+  tell_place(s, 8, 2, 7, 2);
+  tick(s);
+  tell_place(s, 9, 6, 7, 2);
+  while (tick(s))
+    ;
+  cr_assert(s->placed->len == 2 && last_placed(s)->result == PLACED_DONE && last_placed(s)->version == 9);
+  expect_serves(s, 6, FALSE);
+  tell_drop(s, 9);
+  expect_serves(s, 6, TRUE);
+  script_free(s);
+}
+
+/* A change that makes sense; what is under way for an older one is given up and ends first. Now and then some
+ * holders do not answer. */
 static void change(struct script *s, GRand *rand, uint32_t version, uint64_t members, uint64_t present)
 {
-  gboolean idle = s->fetching->len == 0;
-  tell_place(s, version, members, present, present);
+  gboolean idle = s->fetching->len == 0 && !s->timer;
+  uint64_t from = g_rand_int(rand) % 3 ? present : present & g_rand_int(rand);
+  tell_place(s, version, members, present, from);
   if (idle)
     return;
   for (guint i = 0; i < s->fetching->len; i++)
     cr_assert(g_array_index(s->fetching, struct fetching, i).cancelled);
-  while (s->fetching->len > 1)
+  while (s->fetching->len > 1 || (s->fetching->len > 0 && s->timer))
     end(s, 0, OP_CANCELLED);
-  s->present = s->from = present;
+  s->present = present;
+  s->from = from;
   s->last_model = 0;
-  end(s, 0, g_rand_boolean(rand) ? OP_CANCELLED : OP_DONE);
+  if (!tick(s))
+    end(s, 0, g_rand_boolean(rand) ? OP_CANCELLED : OP_DONE);
 }
 
 /* Anything in any order: it answers every change that nothing newer replaced once, and the shards of the plan
@@ -316,7 +388,7 @@ static void wander(guint32 seed)
                    (uint64_t)g_rand_int_range(rand, 0, 4) ? holds : (uint64_t)g_rand_int_range(rand, 0, 32);
       if (members == 0 || members >= 32 || present == 0) {
         tell_place(s, 1000, members, present, present);
-        cr_assert(s->placed->len == answers + 1 && !last_placed(s)->ok);
+        cr_assert(s->placed->len == answers + 1 && last_placed(s)->result == PLACED_NO_ROOM);
       } else {
         change(s, rand, ++version, members, present);
         next = members;
@@ -327,13 +399,15 @@ static void wander(guint32 seed)
         holds = next;
     } else if (what == 2) {
       memory_server_actor.peer_lost(s->server, ACTOR(ACTOR_MEMORY_SERVER, 0));
+    } else if (s->timer && g_rand_boolean(rand)) {
+      tick(s);
     } else if (s->fetching->len > 0) {
       guint i = (guint)g_rand_int_range(rand, 0, (int)s->fetching->len);
       gboolean fails = g_array_index(s->fetching, struct fetching, i).cancelled || what == 3;
       end(s, i, fails ? OP_FAILED : OP_DONE);
     }
     cr_assert_leq(s->placed->len, answers + 1);
-    if (s->placed->len > answers && last_placed(s)->ok) {
+    if (s->placed->len > answers && last_placed(s)->result == PLACED_DONE) {
       done = last_placed(s)->version;
       cr_assert_eq(done, version);
       expect_serves(s, next, FALSE);

@@ -79,6 +79,32 @@ Test(comes_back, after_it_was_cut_off)
   }
 }
 
+/* Under a plan that is not the first, with one copy of each shard: what the server had, it reads again. */
+Test(comes_back, with_the_only_copies_that_there_were)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, "workload.duration_s=6;workload.rate_rps=100;cluster.memory_servers=3;"
+                      "events.a=at 0.2 remove memory_server 2");
+  lab_controller(lab);
+  struct process *memory[3], *client;
+  for (int i = 0; i < 3; i++)
+    memory[i] = lab_memory_server(lab, i);
+  for (int i = 0; i < 2; i++)
+    lab_gpu_server(lab, i);
+  client = lab_client(lab, "return", "");
+  cr_assert(process_says(memory[0], "the pool follows plan 2", 1, 60), "there is no second plan");
+  kill(memory[0]->pid, SIGKILL);
+  cr_assert(process_await(memory[0], 10));
+  struct process *again = lab_memory_server(lab, 0);
+  cr_assert(process_says(again, "the pool follows plan 3", 1, 30), "it gets no shards again");
+  cr_assert(process_await(client, 60), "the run does not end");
+  struct run_sums sums = outcome_check(lab, client, "return.db", "only copies");
+  cr_assert_gt(sums.completed, sums.requests / 2);
+  cr_assert_eq(outcome_ask(lab, "return.db",
+                           "SELECT count(*) FROM request WHERE outcome <> 'completed' AND arrival_ns > 5e9"),
+               0, "shards are lost still");
+}
+
 /* The next system's run begins with the servers that the experiment names, whatever the last one's events
  * killed or added. */
 Test(comes_back, for_the_next_system)
