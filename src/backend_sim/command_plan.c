@@ -90,7 +90,7 @@ static gboolean run_plan(struct sweep *sweep, const struct hold *hold, const str
                          GError **error)
 {
   volatile sig_atomic_t *interrupted = sweep_catch_signals();
-  if (!sweep_open(sweep, a->sweep.force, error))
+  if (!plan_check(sweep, error) || !sweep_open(sweep, a->sweep.force, error))
     return FALSE;
   sweep_retry(sweep);
   g_autoptr(Plan) plan = plan_new(sweep, hold, a->most, error);

@@ -78,6 +78,24 @@ static const struct {
      "rowid"},
 };
 
+/* 1: run `now` of main has the rows of run `before` of old in a table, in the same order, at least one and no
+ * more. */
+static char *same_rows_sql(gsize table, gint now, gint before)
+{
+  GString *sql = g_string_new("WITH ");
+  const char *const names[] = {"a", "b"}, *const schemas[] = {"main", "old"};
+  const gint runs[] = {now, before};
+  for (gsize i = 0; i < G_N_ELEMENTS(names); i++)
+    g_string_append_printf(sql, "%s%s AS (SELECT %s FROM %s.%s WHERE %s = %d ORDER BY %s)", i ? ", " : "",
+                           names[i], tables[table].columns, schemas[i], tables[table].table,
+                           tables[table].run, runs[i], tables[table].order);
+  g_string_append(
+      sql, " SELECT (SELECT count(*) FROM a) > 0 AND (SELECT count(*) FROM a) = (SELECT count(*) FROM b) AND "
+           "NOT EXISTS (SELECT * FROM (SELECT row_number() OVER () AS n, * FROM a EXCEPT SELECT "
+           "row_number() OVER () AS n, * FROM b))");
+  return g_string_free(sql, FALSE);
+}
+
 Test(store_merge, copies_every_row_of_every_table)
 {
   struct lab lab;
@@ -94,16 +112,7 @@ Test(store_merge, copies_every_row_of_every_table)
   cr_assert_eq(query(db, "SELECT count(*) FROM run"), G_N_ELEMENTS(sources));
   for (gsize t = 0; t < G_N_ELEMENTS(tables); t++)
     for (gsize i = 0; i < G_N_ELEMENTS(sources); i++) {
-      /* As one text in order, so that equal means: same rows, same order, nothing more. */
-      g_autofree char *sql = g_strdup_printf("WITH a AS (SELECT %1$s FROM main.%2$s WHERE %3$s = %5$zu ORDER "
-                                             "BY %4$s), b AS (SELECT %1$s FROM old.%2$s "
-                                             "WHERE %3$s = %6$d ORDER BY %4$s) SELECT (SELECT count(*) FROM "
-                                             "a) > 0 AND (SELECT count(*) FROM a) = "
-                                             "(SELECT count(*) FROM b) AND NOT EXISTS (SELECT * FROM (SELECT "
-                                             "row_number() OVER () AS n, * FROM a "
-                                             "EXCEPT SELECT row_number() OVER () AS n, * FROM b))",
-                                             tables[t].columns, tables[t].table, tables[t].run,
-                                             tables[t].order, i + 1, (int)sources[i].run);
+      g_autofree char *sql = same_rows_sql(t, (gint)i + 1, (gint)sources[i].run);
       gboolean empty = g_str_equal(tables[t].table, "decision_data") && sources[i].run != 2;
       cr_assert_eq(query(db, sql), !empty, "%s of run %zu", tables[t].table, i + 1);
     }
