@@ -69,7 +69,9 @@ static gboolean is_wide(const struct plan_figure *figure)
 static void write_axes(GString *script, const struct plan_figure *figure)
 {
   g_autofree char *x = gnuplot_quote(figure->x_label), *y = gnuplot_quote(figure->y_label);
-  g_string_append_printf(script, "set xlabel %s\nset ylabel %s\nset offsets graph 0.03,0.03,0.05,0\n", x, y);
+  g_string_append_printf(
+      script, "set xlabel %s\nset ylabel %s\nset offsets graph 0.03, graph 0.03, graph 0.05, graph 0\n", x,
+      y);
   if (is_wide(figure))
     g_string_append(script, "set logscale x\n");
   if (!figure->values)

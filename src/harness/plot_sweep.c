@@ -225,8 +225,10 @@ static void write_axes(const struct drawing *d)
   g_autofree char *name =
       d->y->group ? g_strconcat(d->y->group, ".", d->y->name, NULL) : g_strdup(d->y->name);
   g_autofree char *y = gnuplot_quote(name);
-  g_string_append_printf(
-      script, "set xlabel %s\nset ylabel %s\nset yrange [0:*]\nset offsets graph 0.03,0.03,0,0\n", x, y);
+  g_string_append_printf(script,
+                         "set xlabel %s\nset ylabel %s\nset yrange [0:*]\nset offsets graph 0.03, graph "
+                         "0.03, graph 0, graph 0\n",
+                         x, y);
   if (is_geometric(d))
     g_string_append(script, "set logscale x\n");
   if (d->numeric && axis->count > TICKS_MOST)

@@ -151,6 +151,26 @@ Test(plan, none_is_an_answer)
             svg);
 }
 
+Test(plan, figures_of_wide_axes)
+{
+  g_autoptr(Folder) folder = folder_new();
+  sweeps_write_experiment(folder);
+  g_autoptr(ProgramOutcome) words =
+      program_run(folder, "plan", "x.ini", "--vary", "pipeline.grouping=per-app,count:4,optimal", "--hold",
+                  "slo_attainment>=0.5", "--system", "distmind", "--plot", "words.svg", "--out", "words.db",
+                  "--quiet", NULL);
+  cr_assert_eq(words->status, 0, "%s", words->err);
+  g_autoptr(ProgramOutcome) wide = program_run(
+      folder, "plan", "x.ini", "--vary", "cluster.gpu_servers=1..64*2", "--hold", "slo_attainment>=0.99",
+      "--system", "ideal", "--plot", "wide.svg", "--out", "wide.db", "--quiet", NULL);
+  cr_assert_eq(wide->status, 0, "%s", wide->err);
+  g_autoptr(ProgramOutcome) sweep =
+      program_run(folder, "sweep", "x.ini", "--vary", "cluster.gpu_servers=1..64*2", "--system", "ideal",
+                  "--out", "sweep.db", "--quiet", NULL);
+  g_autoptr(ProgramOutcome) plot = program_run(folder, "plot", "sweep.db", "sweep", "-o", "sweep.png", NULL);
+  cr_assert(sweep->status == 0 && plot->status == 0, "%s%s", sweep->err, plot->err);
+}
+
 Test(plan, the_greatest_that_holds)
 {
   g_autoptr(Folder) folder = folder_new();
