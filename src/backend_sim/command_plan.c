@@ -39,17 +39,15 @@ static gboolean show(const struct plan *plan, const struct arguments *a, GError 
   gboolean estimated;
   if (!read_about(plan->sweep, &name, &estimated, error))
     return FALSE;
-  if (a->plot && !plan_plot(plan, name, estimated, a->plot, error))
-    return FALSE;
   if (a->sweep.json) {
     g_autofree char *text = plan_json(plan, name);
     fputs(text, stdout);
-    return TRUE;
+  } else {
+    plan_table(plan, stdout);
+    if (g_file_test(plan->sweep->out, G_FILE_TEST_EXISTS))
+      printf("\nresults: %s\n", plan->sweep->out);
   }
-  plan_table(plan, stdout);
-  if (g_file_test(plan->sweep->out, G_FILE_TEST_EXISTS))
-    printf("results: %s\n", plan->sweep->out);
-  return TRUE;
+  return !a->plot || plan_plot(plan, name, estimated, a->plot, error);
 }
 
 /* Points that could not be set up are part of the answer; a run that failed is not. */
@@ -90,7 +88,7 @@ static gboolean run_plan(struct sweep *sweep, const struct hold *hold, const str
                          GError **error)
 {
   volatile sig_atomic_t *interrupted = sweep_catch_signals();
-  if (!sweep_open(sweep, a->sweep.force, error))
+  if (!plan_check(sweep, error) || !sweep_open(sweep, a->sweep.force, error))
     return FALSE;
   sweep_retry(sweep);
   g_autoptr(Plan) plan = plan_new(sweep, hold, a->most, error);

@@ -249,8 +249,9 @@ void plan_forget_guesses(struct plan *plan)
 /* --- making one
  * -----------------------------------------------------------------------------------------------------*/
 
-static gboolean check_ascending(const struct axis *axis, GError **error)
+gboolean plan_check(const struct sweep *sweep, GError **error)
 {
+  const struct axis *axis = sweep->axes->pdata[0];
   double before = 0, value;
   for (guint i = 0; i < axis->count; i++, before = value) {
     if (!number_parse(axis->values[i], -G_MAXDOUBLE, G_MAXDOUBLE, &value, NULL))
@@ -273,7 +274,7 @@ struct plan *plan_new(struct sweep *sweep, const struct hold *hold, gboolean mos
   plan->searches = sweep->count / axis->count;
   plan->task = g_new0(struct plan_task, sweep->count);
   plan->result = g_new0(struct bisection, plan->searches);
-  if (!check_ascending(axis, error) || !read_done(plan, error))
+  if (!read_done(plan, error))
     return NULL;
   for (uint64_t i = 0; i < sweep->count; i++)
     plan->task[i].started = plan->task[i].verdict != VERDICT_UNKNOWN;

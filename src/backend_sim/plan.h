@@ -44,8 +44,9 @@ struct plan {
   struct bisection *result; /* [searches], once done */
 };
 
-/* The sweep must be open; it and hold->name outlive the plan. NULL + DM_ERROR_INPUT: values of axis 0 that
- * are numbers, but do not ascend. */
+/* FALSE + DM_ERROR_INPUT: values of axis 0 that are numbers, but do not ascend. */
+gboolean plan_check(const struct sweep *sweep, GError **error);
+/* The sweep must be open; it and hold->name outlive the plan. NULL + error: what was done cannot be read. */
 struct plan *plan_new(struct sweep *sweep, const struct hold *hold, gboolean most, GError **error);
 void plan_free(struct plan *plan);
 typedef struct plan Plan;

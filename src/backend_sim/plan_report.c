@@ -118,11 +118,13 @@ static void table_head(const struct plan *plan, struct table *table)
 /* Why points could not be run, each reason once, by system. */
 static void print_notes(const struct plan *plan, FILE *out)
 {
-  fputc('\n', out);
+  const char *before = "\n";
   for (uint64_t search = 0; search < plan->searches; search++) {
     g_autofree char *name = search_name(plan, search), *note = note_text(plan, search);
-    if (*note)
-      fprintf(out, "note (%s): %s\n", name, note);
+    if (!*note)
+      continue;
+    fprintf(out, "%snote (%s): %s\n", before, name, note);
+    before = "";
   }
   g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
   for (uint64_t task = 0; task < plan->sweep->count; task++) {

@@ -42,8 +42,9 @@ struct pool {
 
 static void child_signals(const struct pool *pool)
 {
-  signal(SIGINT, SIG_IGN); /* a terminal sends it to all: the parent decides */
-  signal(SIGTERM, SIG_DFL);
+  /* A terminal sends it to all, a batch system this one: the parent decides. */
+  signal(SIGINT, SIG_IGN);
+  signal(SIGTERM, SIG_IGN);
   sigprocmask(SIG_SETMASK, &pool->open_mask, NULL);
 }
 

@@ -17,7 +17,7 @@
 #define LOOK_US        (G_USEC_PER_SEC / 4)
 #define ASK_US         (5 * G_USEC_PER_SEC)
 #define LATE_US        (5 * G_USEC_PER_SEC) /* how long files may be on their way once the job is gone */
-#define EXCERPT_MOST   600                   /* bytes of an element's output in an error message */
+#define EXCERPT_MOST   600                  /* bytes of an element's output in an error message */
 
 /* --- Slurm's commands
  * ------------------------------------------------------------------------------------------------*/

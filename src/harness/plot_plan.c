@@ -4,6 +4,8 @@
 #include "harness/gnuplot.h"
 #include "harness/plot_part.h"
 
+#define WIDE_RATIO 20 /* greatest by least value of the key, from which on its axis is logarithmic */
+
 static void write_points(GString *script, const struct plan_line *line)
 {
   for (guint i = 0; i < line->points; i++) {
@@ -40,8 +42,10 @@ static void write_lines(GString *script, const struct plan_figure *figure)
   for (guint i = 0; i < figure->lines; i++) {
     const struct plan_line *line = &figure->line[i];
     g_autofree char *style = plot_style(line->system, i, "1"), *title = gnuplot_quote(line->title);
-    if (line->points == 0)
+    if (line->points == 0) { /* nothing could be run: the legend still says so */
+      g_string_append_printf(script, ", NaN with linespoints %s pt 7 ps 0.5 title %s", style, title);
       continue;
+    }
     g_string_append_printf(script,
                            ", $line%u using 1:2 with linespoints %s pt 7 ps 0.5 title %s, "
                            "$answer%u using 1:2 with points %s pt 6 ps 2 notitle",
@@ -50,10 +54,26 @@ static void write_lines(GString *script, const struct plan_figure *figure)
   g_string_append_c(script, '\n');
 }
 
+/* Values of the key span more than a linear axis can show. */
+static gboolean is_wide(const struct plan_figure *figure)
+{
+  double least = G_MAXDOUBLE, most = 0;
+  for (guint i = 0; i < figure->lines; i++)
+    for (guint k = 0; k < figure->line[i].points; k++) {
+      least = MIN(least, figure->line[i].point[k].x);
+      most = MAX(most, figure->line[i].point[k].x);
+    }
+  return !figure->values && least > 0 && most >= WIDE_RATIO * least;
+}
+
 static void write_axes(GString *script, const struct plan_figure *figure)
 {
   g_autofree char *x = gnuplot_quote(figure->x_label), *y = gnuplot_quote(figure->y_label);
-  g_string_append_printf(script, "set xlabel %s\nset ylabel %s\nset offsets graph 0.03,0.03,0.05,0\n", x, y);
+  g_string_append_printf(
+      script, "set xlabel %s\nset ylabel %s\nset offsets graph 0.03, graph 0.03, graph 0.05, graph 0\n", x,
+      y);
+  if (is_wide(figure))
+    g_string_append(script, "set logscale x\n");
   if (!figure->values)
     return;
   g_string_append(script, "set xtics (");

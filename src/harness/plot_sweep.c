@@ -136,9 +136,10 @@ static GArray *gather_lines(const struct drawing *d, GError **error)
     g_autofree char *title = line_title(d, run);
     guint number = GPOINTER_TO_UINT(g_hash_table_lookup(by_title, title));
     if (number == 0) {
-      struct line line = {.first = run, .variant = lines_of_system(d, lines, run_at(d, run)->system)};
-      line.point = g_new0(struct point, axis_at(d, d->x)->count);
-      g_array_append_val(lines, line);
+      struct line line = {.first = run,
+                          .variant = lines_of_system(d, lines, run_at(d, run)->system),
+                          .point = g_new0(struct point, axis_at(d, d->x)->count)};
+      g_array_append_vals(lines, &line, 1);
       number = lines->len;
       g_hash_table_insert(by_title, g_steal_pointer(&title), GUINT_TO_POINTER(number));
     }
@@ -224,8 +225,10 @@ static void write_axes(const struct drawing *d)
   g_autofree char *name =
       d->y->group ? g_strconcat(d->y->group, ".", d->y->name, NULL) : g_strdup(d->y->name);
   g_autofree char *y = gnuplot_quote(name);
-  g_string_append_printf(
-      script, "set xlabel %s\nset ylabel %s\nset yrange [0:*]\nset offsets graph 0.03,0.03,0,0\n", x, y);
+  g_string_append_printf(script,
+                         "set xlabel %s\nset ylabel %s\nset yrange [0:*]\nset offsets graph 0.03, graph "
+                         "0.03, graph 0, graph 0\n",
+                         x, y);
   if (is_geometric(d))
     g_string_append(script, "set logscale x\n");
   if (d->numeric && axis->count > TICKS_MOST)

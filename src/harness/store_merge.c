@@ -98,6 +98,10 @@ static gboolean copy_attached(sqlite3 *db, int64_t from, int64_t to, GError **er
 
 static gboolean copy_run(sqlite3 *db, const struct merge_source *source, int64_t to, GError **error)
 {
+  if (!g_file_test(source->path, G_FILE_TEST_IS_REGULAR)) { /* ATTACH would create it */
+    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: no such file", source->path);
+    return FALSE;
+  }
   char *attach = sqlite3_mprintf("ATTACH %Q AS source", source->path);
   gboolean good = store_execute(db, attach, error);
   sqlite3_free(attach);
