@@ -237,6 +237,8 @@ help:
 	@echo 'make check           all tests, with every parser fuzzed for 5 s; ends with "N passed, N failed, N skipped"'
 	@echo '                     TESTS="core e2e threads fuzz" chooses, FUZZ_CHECK_SECONDS=5, TRACES=FOLDER of real traces'
 	@echo 'make check SANITIZE=1  the same under AddressSanitizer and UndefinedBehaviorSanitizer'
+	@echo 'make paper           the evaluation of the DistMind paper: results/PAPER.md, data and figures in results/paper; minutes'
+	@echo '                     TRACES=FOLDER of real traces; REAL=1: what fits this machine, on real processes (results/paper-real.md)'
 	@echo 'make soak            kill, stop, cut of every role, 50 times each; ROUNDS=50, SEED=, SANITIZE=1'
 	@echo 'make bench           speeds, each beside its yardstick'
 	@echo 'make fuzz            libFuzzer, FUZZ_SECONDS=600 each target; stops at the first finding'
@@ -280,6 +282,16 @@ demo-real:
 	@scripts/deps.sh build
 	@$(submake) all
 	@scripts/demo_real.sh $(program) $(real_program)
+
+.PHONY: paper
+paper:
+	@scripts/deps.sh build paper
+	@$(submake) all $(BUILD)/bench/real_image
+ifeq ($(REAL),1)
+	@scripts/paper/real.sh $(program) $(real_program)
+else
+	@scripts/paper/paper.sh $(program) --jobs $(JOBS)
+endif
 
 bench:
 	@scripts/deps.sh build

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what a target needs and the machine lacks: `scripts/deps.sh GROUP...`, by default "build check".
-# Groups: build (programs and the demo), check (tests), lint, fuzz, bench (a yardstick; optional).
+# Groups: build (programs and the demo), check (tests), paper (its evaluation), lint, fuzz, bench (a yardstick; optional).
 #
 # What is missing is found by a probe (a command, a pkg-config module, a header), not by the package's name, so that no
 # network is touched when all is there, and another distribution or a package built by hand will do as well.
@@ -30,6 +30,7 @@ build libzmq3-dev     has_module libzmq
 build gnuplot-nox     has_command gnuplot
 check libcriterion-dev has_module criterion
 check sqlite3         has_command sqlite3
+paper sqlite3         has_command sqlite3
 lint  clang-format    has_command clang-format
 lint  cppcheck        has_command cppcheck
 lint  universal-ctags has_command ctags
