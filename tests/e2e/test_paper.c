@@ -81,6 +81,29 @@ Test(paper, every_experiment_loads_and_runs_shortened)
   }
 }
 
+/* Under a demand that shifts once a second a load a shift is enough, also where every model is as popular: a
+ * balancer that thinks a free link slow sends requests to busy GPUs of servers that have the model in their
+ * cache, and each takes the place of a model in demand. */
+Test(paper, slow_shifts_cost_no_throughput)
+{
+  g_autoptr(Folder) folder = folder_new();
+  g_autofree char *database = g_build_filename(folder, "x.db", NULL);
+  g_autoptr(ProgramOutcome) ran =
+      program_run(DM_SOURCE_DIR, "run", "experiments/paper/02-end-to-end.ini", "--system", "ideal,distmind",
+                  "--set", "workload.zipf=0", "--set", "workload.duration_s=30", "--set",
+                  "experiment.warmup_s=10", "--json", "--quiet", "--out", database, NULL);
+  cr_assert_eq(ran->status, 0, "%s", ran->err);
+  double rps[2];
+  const char *at = ran->out;
+  for (int i = 0; i < 2; i++) {
+    at = strstr(at, "\"throughput_rps\":");
+    cr_assert_not_null(at);
+    at += strlen("\"throughput_rps\":");
+    rps[i] = g_ascii_strtod(at, NULL);
+  }
+  cr_expect_geq(rps[1], 0.99 * rps[0], "distmind %.1f/s, ideal %.1f/s", rps[1], rps[0]);
+}
+
 /* Each part's script has its paragraph in the committed results, with figures that are there. */
 Test(paper, every_part_has_its_paragraph)
 {
