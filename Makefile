@@ -248,6 +248,8 @@ help:
 	@echo 'make check SANITIZE=1  the same under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-verbs     the tests that need RDMA devices, in a virtual machine with Soft-RoCE (needs apt); SANITIZE=1'
 	@echo 'make check-slurm     sweeps on a Slurm cluster of one node, which it starts (root, Debian slurm-wlm and munge)'
+	@echo 'make paper           the evaluation of the DistMind paper: results/PAPER.md, data and figures in results/paper; minutes'
+	@echo '                     TRACES=FOLDER of real traces; REAL=1: what fits this machine, on real processes (results/paper-real.md)'
 	@echo 'make soak            kill, stop, cut of every role, 50 times each; ROUNDS=50, SEED=, SANITIZE=1'
 	@echo 'make bench           speeds, each beside its yardstick'
 	@echo 'make bench-verbs     the verbs transport beside ib_read_bw, in the same virtual machine; PAIRS=5, BYTES=65536'
@@ -304,6 +306,16 @@ demo-real:
 	@scripts/deps.sh build
 	@$(submake) all
 	@scripts/demo_real.sh $(program) $(real_program)
+
+.PHONY: paper
+paper:
+	@scripts/deps.sh build paper
+	@$(submake) all $(BUILD)/bench/real_image
+ifeq ($(REAL),1)
+	@scripts/paper/real.sh $(program) $(real_program)
+else
+	@scripts/paper/paper.sh $(program) --jobs $(JOBS)
+endif
 
 bench:
 	@scripts/deps.sh build

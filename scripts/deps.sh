@@ -1,7 +1,7 @@
 #!/bin/bash
 # Installs what a target needs and the machine lacks: `scripts/deps.sh GROUP...`, by default "build check".
-# Groups: build (programs and the demo), check (tests), lint, fuzz, bench (a yardstick; optional), verbs (a virtual
-# machine with RDMA devices: tests/rxe), slurm (optional).
+# Groups: build (programs and the demo), check (tests), paper (its evaluation), lint, fuzz, bench (a yardstick; optional),
+# verbs (a virtual machine with RDMA devices: tests/rxe), slurm (optional).
 #
 # What is missing is found by a probe (a command, a pkg-config module, a header), not by the package's name, so that no
 # network is touched when all is there, and another distribution or a package built by hand will do as well.
@@ -37,6 +37,7 @@ check libcriterion-dev has_module criterion
 check sqlite3         has_command sqlite3
 slurm slurm-wlm       has_command slurmctld
 slurm munge           has_command munged
+paper sqlite3         has_command sqlite3
 lint  clang-format    has_command clang-format
 lint  cppcheck        has_command cppcheck
 lint  universal-ctags has_command ctags

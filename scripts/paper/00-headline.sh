@@ -39,7 +39,7 @@ cost_options() {
     proxy-hop) echo --set cluster.ray_proxy_us="$(scaled ray_proxy_us "$2" "$3")" ;;
     process-memory) echo --set cluster.mps_process_gb="$(scaled mps_process_gb "$2" "$3")" ;;
     sharing-gain) # what more processes than one gain: total speed 1 + FACTOR x (speed - 1)
-      echo --set "cluster.mps_speedup=$(hardware_key "$3" mps_speedup | awk -v RS=';' -v f="$2" '{ printf "%s%.4g", NR > 1 ? ";" : "", 1 + f * ($1 - 1) }')"
+      echo --set "cluster.mps_speedup=$(hardware_key "$3" mps_speedup | awk -v RS=';' -v f="$2" '{ printf("%s%.4g", (NR > 1 ? ";" : ""), 1 + f * ($1 - 1)) }')"
       ;;
   esac
 }
@@ -185,12 +185,13 @@ process takes beside its model; \`sharing gain\` is what more than one process g
 M
   picture 00-sensitivity "largest gain and cut as each cost of the baselines is multiplied by 0, 0.5, 1 and 2"
   table "machine | cost | × | gain over mps | over mps, cold | over ray | latency cut, mps | latency cut, ray" "
-    SELECT machine, cost, factor, $(for pair in gain:mps gain:mps-cold gain:ray mean_cut:mps mean_cut:ray; do
-      printf "coalesce(printf('%%.1f%%%%', 100 * max(%s) FILTER (WHERE name = '%s' AND %s IS NOT NULL)), ''), " "${pair%:*}" "${pair#*:}" "${pair%:*}"; done) '' FROM sensitivity GROUP BY machine, cost, factor
-    ORDER BY machine = 'p3dn' DESC, cost, factor" | sed -e 's/ |  |$/ |/' -e 's/ 0\.0%/ 0.0%/g'
+    SELECT machine, cost, factor, $(cell gain mps), $(cell gain mps-cold), $(cell gain ray), $(cell mean_cut mps), $(cell mean_cut ray)
+    FROM sensitivity GROUP BY machine, cost, factor ORDER BY machine = 'p3dn' DESC, cost, factor"
   echo
 }
 
+# cell COLUMN BASELINE: empty where the cost does not act on it.
+cell() { echo "CASE WHEN count($1) FILTER (WHERE name = '$2') = 0 THEN '' ELSE printf('%.1f%%', 100 * max($1) FILTER (WHERE name = '$2')) END"; }
 share_of() { ask "SELECT printf('%.1f%%', 100 * min(d.$1 / i.$1)) FROM end_to_end d JOIN end_to_end i USING (machine, zipf, shift) WHERE d.name = 'distmind' AND i.name = 'ideal' AND machine = '$2'"; }
 best_of() { best "$1" "$2" "$3" "$4"; }
 row() { # TITLE PAPER FUNCTION ARGUMENT...

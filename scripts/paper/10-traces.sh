@@ -31,15 +31,15 @@ plan() {
   fi
   for trace in $request_traces; do
     set -- $file --trace "$traces/$trace"
-    job "trace=$(trace_name "$trace") limit=1" "$@"
-    job "trace=$(trace_name "$trace") limit=0" "$@" --system distmind,ray --set cluster.gpu_models_max=0
+    job "trace=$(trace_name "$trace") capped=1" "$@"
+    job "trace=$(trace_name "$trace") capped=0" "$@" --system distmind,ray --set cluster.gpu_models_max=0
   done
 }
 
 data() {
   if all_there; then
-    csv 10-traces "SELECT trace, CASE system WHEN 'distmind' THEN CASE \"limit\" WHEN 1 THEN 'distmind' ELSE 'distmind-unlimited' END
-        WHEN 'ray' THEN CASE \"limit\" WHEN 1 THEN 'ray-multiplexed' ELSE 'ray-multiplexed-unlimited' END ELSE system END AS system,
+    csv 10-traces "SELECT trace, CASE system WHEN 'distmind' THEN CASE capped WHEN 1 THEN 'distmind' ELSE 'distmind-unlimited' END
+        WHEN 'ray' THEN CASE capped WHEN 1 THEN 'ray-multiplexed' ELSE 'ray-multiplexed-unlimited' END ELSE system END AS system,
       requests, printf('%.3f', throughput_rps) AS throughput_rps, printf('%.3f', latency_ms_mean) AS mean_ms, printf('%.3f', latency_ms_p50) AS p50_ms,
       printf('%.3f', latency_ms_p99) AS p99_ms, printf('%.4f', slo_attainment) AS slo_attainment, printf('%.4f', gpu_utilization) AS gpu_utilization,
       printf('%.4f', gpu_held) AS gpu_held, loads_host + loads_remote + loads_process_start AS loads, printf('%.3f', net_bytes / 1e9 / duration_s) AS net_gbyte_s FROM e10 ORDER BY job, id"

@@ -1,5 +1,6 @@
 #!/bin/bash
-# The paper's evaluation: `scripts/paper/paper.sh DISTMIND_SIM [--jobs N]`; `make paper` builds the program and calls this.
+# The paper's evaluation: `scripts/paper/paper.sh DISTMIND_SIM [--jobs N] [--keep]`; `make paper` builds the program and calls this.
+# --keep takes the runs of the last time, if the plan is the same: for work on figures and text.
 #
 # Runs every part scripts/paper/NN-NAME.sh in the simulator and writes, for each, results/paper/NN-*.csv, figures (SVG, PNG) and a
 # paragraph; together they are results/PAPER.md. What is written is a function of the sources alone: the same bytes every time.
@@ -8,10 +9,11 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 program=$1
 shift
-jobs=$(nproc)
+jobs=$(nproc) keep=0
 while [ $# -gt 0 ]; do
   case $1 in
     --jobs) jobs=$2; shift ;;
+    --keep) keep=1 ;;
     *) echo "paper.sh: unknown argument $1" >&2; exit 2 ;;
   esac
   shift
@@ -61,7 +63,7 @@ gather() {
   # A view a part, with its labels as columns.
   sqlite3 -batch -init /dev/null "$work/paper.db" \
     "SELECT DISTINCT part, key FROM label WHERE key <> 'part' ORDER BY part, key" |
-    awk -F '|' '{ if ($1 != part) { if (part != "") print tail; part = $1; tail = " FROM run WHERE job IN (SELECT job FROM label WHERE part = \x27" part "\x27);"
+    awk -F '|' '{ if ($1 "" != part) { if (part != "") print tail; part = $1; tail = " FROM run WHERE job IN (SELECT job FROM label WHERE part = \x27" part "\x27);"
         printf "CREATE VIEW e%s AS SELECT run.*", part }
       printf ", (SELECT value FROM label WHERE label.job = run.job AND key = \x27%s\x27) AS %s", $2, $2 } END { print tail }' |
     sqlite3 -batch -bail -init /dev/null "$work/paper.db"
@@ -75,16 +77,24 @@ with_part() (
 )
 
 mkdir -p "$work" "$out"
-rm -rf "$work/runs" "$work/plan" "$work/text"
-mkdir -p "$work/runs" "$work/text"
+[ ! -e "$work/plan" ] || mv "$work/plan" "$work/plan.before"
+rm -rf "$work/text"
+mkdir -p "$work/text"
 : >"$work/plan"
 parts=(scripts/paper/[0-9]*-*.sh)
 for file in "${parts[@]}"; do
   with_part "$file" plan
 done
 count=$(wc -l <"$work/plan")
-echo "$count runs of the simulator, $jobs at a time"
-seq "$count" | xargs -P "$jobs" -I '{}' bash -c 'run_job {}'
+if [ $keep = 1 ] && [ -e "$work/runs/done" ] && cmp -s "$work/plan" "$work/plan.before"; then
+  echo "$count runs of the simulator, kept from the last time"
+else
+  echo "$count runs of the simulator, $jobs at a time"
+  rm -rf "$work/runs"
+  mkdir -p "$work/runs"
+  seq "$count" | xargs -P "$jobs" -I '{}' bash -c 'run_job {}'
+  touch "$work/runs/done"
+fi
 gather "$count"
 # The headline is of what the others found: its data comes last, its text first.
 for file in "${parts[@]:1}" "${parts[0]}"; do
