@@ -218,6 +218,7 @@ void peer_give(struct reader *reader, struct peer *peer)
       if (!read->deadline_ns)
         read->deadline_ns = g_get_monotonic_time() * 1000 + HOLD_NS;
       list_push(&peer->held, read);
+      verbs_wake(reader); /* to sleep no longer than that */
     }
   }
   for (uint32_t i = 0; i < peer->lines; i++)

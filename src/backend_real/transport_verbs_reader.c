@@ -1,4 +1,6 @@
 /* The reader of the verbs transport: peers, letters, opening and closing; see transport_verbs_reader.h. */
+#define G_LOG_DOMAIN "transport"
+
 #include "backend_real/transport_verbs_reader.h"
 
 #include <string.h>

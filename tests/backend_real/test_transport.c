@@ -201,7 +201,7 @@ TRANSPORT_TEST(unserve_while_reading)
     place[m] = lab_serve(lab, m, 0, MIB, 128 * 1024);
   for (uint32_t i = 0; i < MODELS * READS; i++)
     lab_read(lab, i % MODELS, 0, (uint64_t)i * MIB, MIB, i);
-  for (uint32_t m = 0; m < MODELS; m++) {
+  for (uint32_t m = MODELS; m-- > 0;) {
     ops->shelf_serve(lab->shelf, m, 0, MIB, NULL);
     for (uint32_t r = 0; r < place[m].count; r++)
       memset(lab->from.base + place[m].range[r].offset, 0xDD, place[m].range[r].length);
