@@ -306,7 +306,9 @@ static void translate(const struct ibv_wc *wc, struct srd_completion *c)
   if (wc->status == IBV_WC_SUCCESS)
     return;
   gboolean known = wc->vendor_err > 0 && wc->vendor_err < G_N_ELEMENTS(codes);
-  c->status = known ? codes[wc->vendor_err].status : SRD_BROKEN;
+  c->status = known                               ? codes[wc->vendor_err].status
+              : wc->status == IBV_WC_WR_FLUSH_ERR ? SRD_BROKEN
+                                                  : SRD_LOST;
   c->why = known ? codes[wc->vendor_err].why : ibv_wc_status_str(wc->status);
 }
 
