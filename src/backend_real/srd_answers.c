@@ -21,6 +21,7 @@ struct srd_answers {
   struct visitor *visitor;
   struct request *request; /* [readers][requests] */
   uint32_t readers, requests;
+  uint32_t used; /* one more than the highest index that is here */
   uint32_t turn;
 };
 
@@ -56,6 +57,7 @@ gboolean srd_answers_admit(struct srd_answers *answers, uint64_t random, uint32_
   if (i == answers->readers)
     return FALSE;
   answers->visitor[i] = (struct visitor){.here = TRUE, .token = SRD_TOKEN(random, i)};
+  answers->used = MAX(answers->used, i + 1);
   *reader = i;
   *token = answers->visitor[i].token;
   return TRUE;
@@ -72,6 +74,8 @@ void srd_answers_meet(struct srd_answers *answers, uint32_t reader, const struct
 void srd_answers_expel(struct srd_answers *answers, uint32_t reader)
 {
   answers->visitor[reader] = (struct visitor){0};
+  while (answers->used > 0 && !answers->visitor[answers->used - 1].here)
+    answers->used--;
 }
 
 void srd_answers_hold(struct srd_answers *answers, uint32_t reader, gboolean held)
@@ -112,8 +116,8 @@ enum srd_taken srd_answers_take(struct srd_answers *answers, const uint8_t *data
 
 gboolean srd_answers_next(struct srd_answers *answers, struct srd_piece *piece)
 {
-  for (uint32_t i = 0; i < answers->readers; i++) {
-    uint32_t reader = (answers->turn + i) % answers->readers;
+  for (uint32_t i = 0; i < answers->used; i++) {
+    uint32_t reader = (answers->turn + i) % answers->used;
     const struct visitor *v = &answers->visitor[reader];
     if (!v->met || v->held || v->count == 0 || credit_line_left(&v->line) == 0)
       continue;
@@ -152,7 +156,7 @@ size_t srd_answers_send(struct srd_answers *answers, const struct srd_piece *pie
   request->sent += piece->bytes;
   if (request->sent == request->bytes)
     end_request(answers, v);
-  answers->turn = (piece->reader + 1) % answers->readers;
+  answers->turn = piece->reader + 1;
   return srd_message_put(&m, wire);
 }
 
@@ -168,6 +172,6 @@ size_t srd_answers_refuse(struct srd_answers *answers, const struct srd_piece *p
   };
   credit_line_use(&v->line);
   end_request(answers, v);
-  answers->turn = (piece->reader + 1) % answers->readers;
+  answers->turn = piece->reader + 1;
   return srd_message_put(&m, wire);
 }

@@ -296,6 +296,7 @@ struct verbs_end *srd_end_open(const struct srd_device_ops *ops, const struct ve
 
 const struct verbs_queue_ops verbs_srd = {
     .name = "SRD",
+    .lines = 1, /* nothing waits for what came before it */
     .open = verbs_srd_open,
     .close = queue_close,
     .expose = srd_serve_expose,

@@ -18,6 +18,7 @@ struct srd_reader {
   struct reassembly *reassembly;
   struct peer *peer;
   uint32_t peers, reads, share;
+  uint32_t used; /* one more than the highest index that is here */
   uint32_t turn; /* the peer that is asked first */
   struct srd_reader_counts counts;
 };
@@ -69,6 +70,7 @@ gboolean srd_reader_join(struct srd_reader *reader, uint64_t random, uint32_t *p
       .room = p->room,
   };
   credit_grant_init(&p->grant, reader->share);
+  reader->used = MAX(reader->used, i + 1);
   *peer = i;
   *token = p->token;
   return TRUE;
@@ -95,7 +97,9 @@ gboolean srd_reader_leave(struct srd_reader *reader, uint32_t peer, uint64_t *ta
     p->count--;
     return TRUE;
   }
-  p->here = FALSE;
+  p->here = p->met = FALSE;
+  while (reader->used > 0 && !reader->peer[reader->used - 1].here)
+    reader->used--;
   return FALSE;
 }
 
@@ -156,12 +160,12 @@ static size_t peer_next(struct srd_reader *reader, uint32_t peer, uint8_t *wire)
 
 size_t srd_reader_next(struct srd_reader *reader, uint8_t wire[SRD_HEAD_BYTES], uint32_t *peer)
 {
-  for (uint32_t i = 0; i < reader->peers; i++) {
-    uint32_t candidate = (reader->turn + i) % reader->peers;
+  for (uint32_t i = 0; i < reader->used; i++) {
+    uint32_t candidate = (reader->turn + i) % reader->used;
     size_t size = peer_next(reader, candidate, wire);
     if (size > 0) {
       *peer = candidate;
-      reader->turn = (candidate + 1) % reader->peers;
+      reader->turn = candidate + 1;
       return size;
     }
   }

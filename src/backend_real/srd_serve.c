@@ -77,14 +77,6 @@ static gboolean take_completions(struct srd_serving *s)
   return count > 0;
 }
 
-static struct srd_line *line_of(const struct srd_serving *s, uint32_t visitor)
-{
-  for (uint32_t i = 0; i < SRD_LINES_MAX; i++)
-    if (s->desk[i].line && s->desk[i].line->visitor == visitor)
-      return s->desk[i].line;
-  return NULL;
-}
-
 static void send_piece(struct srd_serving *s, struct srd_line *line, const struct srd_piece *piece)
 {
   struct srd_desk *desk = &s->desk[line->slot];
@@ -114,7 +106,7 @@ static gboolean send_pieces(struct srd_serving *s)
   struct srd_piece piece;
   uint32_t sent = 0;
   while (sent < SEND_BATCH && srd_answers_next(s->answers, &piece)) {
-    struct srd_line *line = line_of(s, piece.reader);
+    struct srd_line *line = s->visitor[piece.reader];
     if (s->desk[line->slot].free == NO_INDEX) {
       srd_answers_hold(s->answers, piece.reader, TRUE);
       continue;

@@ -44,6 +44,7 @@ struct srd_serving {
   gboolean stop, armed;
   int wake, news;
   uint32_t generation, last_key;
+  struct srd_line *visitor[SRD_LINES_MAX]; /* by index in answers */
   struct srd_answers *answers;
   GHashTable *exposures; /* key -> struct srd_exposure; looked up, never walked */
   struct srd_desk desk[SRD_LINES_MAX];

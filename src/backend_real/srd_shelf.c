@@ -109,6 +109,7 @@ static gboolean make_line(struct srd_serving *s, struct srd_line *line, uint64_t
     g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: it has too many lines", end->base.name);
     return FALSE;
   }
+  s->visitor[line->visitor] = line;
   line->own.qp = end->ops->qp_number(line->qp);
   line->own.requests = SRD_REQUESTS;
   line->generation = ++s->generation;

@@ -10,8 +10,9 @@
  *   transport_verbs_letter.c   what goes over the control plane
  *   verbs_queue.h              what is below: NICs, registered memory, queues
  *
- * Of transport_options it takes rdma_device, gid_given and gid_index; connections are lines to a peer;
- * threads means nothing to it: an end has one, which sleeps while nothing is under way. It cannot pace. */
+ * Of transport_options it takes rdma_device, gid_given and gid_index; connections are lines to a peer,
+ * rounded up to a multiple of the reader's NICs; threads means nothing to it: an end has one, which sleeps
+ * while nothing is under way. It cannot pace. */
 #ifndef DM_TRANSPORT_VERBS_H
 #define DM_TRANSPORT_VERBS_H
 
@@ -19,10 +20,6 @@
 #include "backend_real/verbs_queue.h"
 
 extern const struct transport_ops transport_verbs;
-
-/* To a peer, where nobody says how many: more than one so that a read that waits for a lost packet holds up
- * only those behind it in its own line. Rounded up to a multiple of the reader's NICs. */
-#define VERBS_LINES 4
 
 /* What `options` ask for that this transport cannot do, or TRUE. */
 gboolean verbs_options_good(const struct transport_options *options, gboolean can_post, GError **error);

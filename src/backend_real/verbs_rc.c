@@ -21,6 +21,10 @@
 #define RNR_RETRIES 6
 #define RNR_TIMER   12 /* 0.64 ms */
 
+/* More than one, so that a read that waits for a lost packet holds up only those behind it in its own line.
+ */
+#define RC_LINES 4
+
 #define COMPLETIONS_MAX 16384 /* that an end has room for, where the device has */
 #define HOPS            64
 
@@ -307,6 +311,7 @@ static void rc_line_break(struct verbs_line *base)
 
 const struct verbs_queue_ops verbs_rc = {
     .name = "RC",
+    .lines = RC_LINES,
     .open = rc_open,
     .close = rc_close,
     .expose = rc_expose,

@@ -276,28 +276,40 @@ static gboolean efa_receive(struct srd_qp *qp, uint64_t id, const struct srd_pie
   return ibv_post_recv(qp->qp, &wr, &bad) == 0;
 }
 
-/* As the driver translates the device's codes (to_ibv_status in rdma-core's providers/efa/verbs.c). */
-static enum srd_status status_of(enum ibv_wc_status status)
+/* The device's own codes, which the driver passes on as vendor_err (enum efa_io_comp_status of its sources).
+ * What it makes of them as a status differs from version to version. */
+static const struct {
+  enum srd_status status;
+  const char *why;
+} codes[] = {
+    {SRD_OK, NULL},
+    {SRD_BROKEN, "its queue pair was flushed"},
+    {SRD_BROKEN, "its queue pair failed"},
+    {SRD_BROKEN, "its NIC does not know the operation"},
+    {SRD_LOST, "the peer's address is not good any more"},
+    {SRD_BROKEN, "a local key is not good"},
+    {SRD_BROKEN, "a work request is too long"},
+    {SRD_DENIED, "the peer's NIC refused key or address, or is down"},
+    {SRD_LOST, "the peer's NIC gave up"},
+    {SRD_LOST, "the peer's queue pair is gone"},
+    {SRD_LOST, "the peer has no receive buffer"},
+    {SRD_LOST, "the peer's receive buffer is too short"},
+    {SRD_LOST, "the peer's NIC answered something unknown"},
+    {SRD_LOST, "the peer does not answer (does its security group let all traffic through?)"},
+    {SRD_LOST, "the peer has no address of this NIC"},
+    {SRD_LOST, "the peer cannot be reached (security group, subnet?)"},
+};
+
+static void translate(const struct ibv_wc *wc, struct srd_completion *c)
 {
-  switch (status) {
-  case IBV_WC_SUCCESS:
-    return SRD_OK;
-  case IBV_WC_REM_ACCESS_ERR: /* key or address */
-    return SRD_DENIED;
-  case IBV_WC_REM_ABORT_ERR:
-  case IBV_WC_REM_INV_RD_REQ_ERR: /* no such queue pair, or another qkey */
-  case IBV_WC_REM_INV_REQ_ERR:
-  case IBV_WC_REM_OP_ERR: /* the peer has no address of ours */
-  case IBV_WC_BAD_RESP_ERR:
-  case IBV_WC_RNR_RETRY_EXC_ERR:
-  case IBV_WC_RESP_TIMEOUT_ERR: /* it does not answer, or cannot be reached */
-    return SRD_LOST;
-  /* Drivers before 2022 have no code of their own for a peer that does not answer. */
-  case IBV_WC_GENERAL_ERR:
-    return SRD_LOST;
-  default:
-    return SRD_BROKEN;
-  }
+  *c = (struct srd_completion){.id = wc->wr_id, .bytes = wc->byte_len};
+  if (wc->status == IBV_WC_SUCCESS)
+    return;
+  gboolean known = wc->vendor_err > 0 && wc->vendor_err < G_N_ELEMENTS(codes);
+  c->status = known                               ? codes[wc->vendor_err].status
+              : wc->status == IBV_WC_WR_FLUSH_ERR ? SRD_BROKEN
+                                                  : SRD_LOST;
+  c->why = known ? codes[wc->vendor_err].why : ibv_wc_status_str(wc->status);
 }
 
 static int poll_once(struct srd_device *device, struct ibv_wc *wc, uint32_t room)
@@ -313,15 +325,8 @@ static int efa_poll(struct srd_device *device, struct srd_completion *completion
 {
   struct ibv_wc wc[32];
   int count = poll_once(device, wc, MIN(room, G_N_ELEMENTS(wc)));
-  for (int i = 0; i < count; i++) {
-    enum srd_status status = status_of(wc[i].status);
-    completion[i] = (struct srd_completion){
-        .id = wc[i].wr_id,
-        .status = status,
-        .why = status == SRD_OK ? NULL : ibv_wc_status_str(wc[i].status),
-        .bytes = wc[i].byte_len,
-    };
-  }
+  for (int i = 0; i < count; i++)
+    translate(&wc[i], &completion[i]);
   return count;
 }
 
