@@ -8,9 +8,11 @@ struct pci_map {
   hwloc_topology_t topology;
 };
 
-/* OS devices are left out: looking for them would start CUDA and others through hwloc's plug-ins. */
+/* PCI as Linux shows it is enough: hwloc's plug-in for it is left alone, which never gives its memory back.
+ * OS devices are left out, for which CUDA and others would be started. */
 static gboolean topology_load(hwloc_topology_t topology)
 {
+  hwloc_topology_set_components(topology, HWLOC_TOPOLOGY_COMPONENTS_FLAG_BLACKLIST, "pci");
   return hwloc_topology_set_type_filter(topology, HWLOC_OBJ_PCI_DEVICE, HWLOC_TYPE_FILTER_KEEP_ALL) == 0 &&
          hwloc_topology_set_type_filter(topology, HWLOC_OBJ_BRIDGE, HWLOC_TYPE_FILTER_KEEP_ALL) == 0 &&
          hwloc_topology_set_type_filter(topology, HWLOC_OBJ_OS_DEVICE, HWLOC_TYPE_FILTER_KEEP_NONE) == 0 &&

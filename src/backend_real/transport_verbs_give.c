@@ -181,8 +181,11 @@ static void load(struct reader *reader, struct line *line, uint32_t rail, struct
 
 enum given { GIVEN_WHOLE, GIVEN_NO_LINE, GIVEN_UNKNOWN };
 
+/* Nothing of a read lands while it is not known that all of it is there. */
 static enum given give(struct reader *reader, struct peer *peer, struct read *read)
 {
+  if (read->given == 0 && !known_covers(peer->known, read->model, read->offset, read->bytes))
+    return GIVEN_UNKNOWN;
   while (read->given < read->bytes) {
     uint32_t number = 0;
     uint64_t offset = read->offset + read->given;
@@ -215,6 +218,7 @@ void peer_give(struct reader *reader, struct peer *peer)
       if (!read->deadline_ns)
         read->deadline_ns = g_get_monotonic_time() * 1000 + HOLD_NS;
       list_push(&peer->held, read);
+      verbs_wake(reader); /* to sleep no longer than that */
     }
   }
   for (uint32_t i = 0; i < peer->lines; i++)

@@ -87,6 +87,17 @@ struct known *known_find(const struct known_table *table, uint32_t model, uint64
   return (struct known *)spans_first(table->spans, model, offset, 1);
 }
 
+gboolean known_covers(const struct known_table *table, uint32_t model, uint64_t offset, uint64_t bytes)
+{
+  for (uint64_t at = offset, end = offset + bytes; at < end;) {
+    const struct known *known = known_find(table, model, at);
+    if (!known)
+      return FALSE;
+    at = known->span.offset + known->span.bytes;
+  }
+  return TRUE;
+}
+
 uint32_t known_leaving(const struct known_table *table)
 {
   return table->leaving;

@@ -33,6 +33,8 @@ uint32_t known_rails(const struct known_table *table);
 gboolean known_apply(struct known_table *table, const struct verbs_region *entry);
 /* The region that has the byte, or NULL. */
 struct known *known_find(const struct known_table *table, uint32_t model, uint64_t offset);
+/* All of the bytes are known. */
+gboolean known_covers(const struct known_table *table, uint32_t model, uint64_t offset, uint64_t bytes);
 /* Regions that were taken away and are still used. */
 uint32_t known_leaving(const struct known_table *table);
 

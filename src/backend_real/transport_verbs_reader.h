@@ -139,10 +139,23 @@ gint64 peer_expire(struct reader *reader, struct peer *peer, gint64 now);
 /* A part came out of poll. */
 void part_done(struct reader *reader, const struct verbs_done *done);
 
+/* transport_verbs_peer.c; under the lock, on the loop's thread but for peer_close */
+
+/* Makes lines and sends an OPEN letter; all reads fail if that cannot be. The peer is closed. */
+void peer_open(struct reader *reader, struct peer *peer);
+/* Ends the attempt: lines are given up, all reads fail. why NULL: nothing to log. */
+void peer_close(struct reader *reader, struct peer *peer, const char *why);
+/* Tells the shelf that the attempt ends, before it is closed. */
+void peer_tell_closed(struct reader *reader, const struct peer *peer);
+/* Tells the shelf, where there is something to tell, what its reader has gone over to and how much was read.
+ */
+void peer_tell_news(struct reader *reader, struct peer *peer);
+
 /* transport_verbs_reader.c */
 
-/* Ends the attempt: lines are given up, all reads fail. why NULL: nothing to tell. */
-void peer_close(struct reader *reader, struct peer *peer, const char *why);
+struct peer *verbs_find_peer(const struct reader *reader, uint32_t server);
+/* What another thread than the reader's own has ended is told by that one. */
+void verbs_unlock_and_wake(struct reader *reader);
 /* Wakes the reader's thread. */
 void verbs_wake(struct reader *reader);
 

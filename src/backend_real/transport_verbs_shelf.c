@@ -2,6 +2,8 @@
  *
  * No thread of the shelf's takes part in reads. Letters are handled on the loop's thread; one thread of the
  * shelf's own sleeps until a NIC reports something about a line, or a registration has had its time. */
+#define G_LOG_DOMAIN "transport"
+
 #include "backend_real/transport_verbs_shelf.h"
 
 #include <errno.h>

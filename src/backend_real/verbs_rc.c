@@ -10,12 +10,12 @@
 
 #include "core/error.h"
 
-/* A peer that answers nothing is given up after TIMEOUT x (RETRIES + 1): 4.096 us x 2^14 x 8 = 0.54 s. A NIC
- * may wait up to four times as long as told (InfiniBand specification, 9.7.6.1.3): 2.1 s, within which a
+/* A peer that answers nothing is given up after TIMEOUT x (RETRIES + 1): 4.096 us x 2^14 x 7 = 0.47 s. A NIC
+ * may wait up to four times as long as told (InfiniBand specification, 9.7.6.1.3): 1.9 s, within which a
  * killed server is to be noticed. A packet that a network lost costs 67 ms, so shorter would gain little and
- * break on a short congestion. */
+ * break on a short congestion. 7 retries are endless to some drivers (Soft-RoCE). */
 #define TIMEOUT 14
-#define RETRIES 7
+#define RETRIES 6
 /* "Receiver not ready" is said to reads only while a page of the peer's is being faulted in; 7 would be for
  * ever. */
 #define RNR_RETRIES 6

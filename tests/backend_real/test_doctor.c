@@ -524,7 +524,7 @@ static gboolean is_plain(const char *text)
 Test(doctor, odd_machines, .timeout = 60)
 {
   g_autoptr(GRand) random = g_rand_new_with_seed(12);
-  for (unsigned round = 0; round < 150; round++) {
+  for (unsigned round = 0; round < 60; round++) {
     g_autoptr(Patient) p = patient_new();
     for (size_t i = 0; i < G_N_ELEMENTS(files); i++)
       make_odd(p->root, files[i], random);

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 
 #include "backend_real/pci_map.h"
+#include "backend_real/sysfs.h"
 #include "fake_root.h"
 
 #define BRIDGE 0x060400
@@ -68,9 +69,12 @@ Test(pci_map, classes)
   cr_assert_eq(pci_map_distance(NULL, "0000:03:00.0", "0000:03:00.0"), PCI_UNKNOWN);
 }
 
-/* This machine's can be read, or is NULL; twice it is the same. */
+/* This machine's devices are seen, and it is read but once. */
 Test(pci_map, here)
 {
+  g_auto(GStrv) devices = sysfs_names("", "/sys/bus/pci/devices");
   cr_assert_eq(pci_map_here(), pci_map_here());
+  for (guint i = 0; devices[i]; i++)
+    cr_expect_eq(pci_map_distance(pci_map_here(), devices[i], devices[i]), PCI_SAME, "%s", devices[i]);
   cr_assert_eq(pci_map_distance(pci_map_here(), "0000:ff:1f.7", "0000:ff:1f.6"), PCI_UNKNOWN);
 }
