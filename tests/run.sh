@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs test programs and counts: `tests/run.sh PROGRAM...`, each build/tests/MODULE (Criterion), build/asan/fuzz/NAME, or
-# build/tsan/tests/threads (the suites of backend_real that have threads, under ThreadSanitizer). `PROGRAM=SUITE` is one
-# suite of a Criterion program, or those that a pattern names, one test at a time. `make check` builds them and calls
+# build/tsan/tests/threads (the suites of backend_real that have threads, under ThreadSanitizer). `PROGRAM=SUITE`,
+# or SUITE/TEST, are the tests of a Criterion program that these patterns name, one at a time. `make check` builds them and calls
 # this; `make check-verbs` calls it in a virtual machine.
 #
 # One line a program; failures are shown in full, tests that were skipped with their reason. A program fails also when it
@@ -97,10 +97,12 @@ run_program() {
 
 criterion=(--verbose --color=never --encoding=UTF-8)
 run_criterion() { run_program "$(basename "$1")" "$1" --jobs "$2" "${criterion[@]}"; }
-# Criterion calls the tests of other suites disabled, and lists them as skipped.
+# Criterion calls the tests that were not chosen disabled, and lists them as skipped.
 run_suite() {
-  left_out=': Test is disabled$' \
-    run_program "$(basename "$1").${2//[^a-z0-9_]/}" "$1" --jobs 1 --filter "$2/*" "${criterion[@]}"
+  local suite=${2%%/*} tests='*'
+  [[ $2 != */* ]] || tests=${2#*/}
+  left_out=': Test is disabled$' run_program "$(basename "$1").${suite//[^a-z0-9_]/}" "$1" \
+    --jobs 1 --filter "$suite/$tests" "${criterion[@]}"
 }
 
 start_fuzz() {

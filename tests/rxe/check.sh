@@ -17,9 +17,8 @@ limit_s=${VERBS_LIMIT_S:-$((SANITIZE == 1 ? 900 : 600))}
 # Suites of the transport that need no whole cluster, and of whole clusters.
 suites=("$@")
 [ ${#suites[@]} -gt 0 ] || suites=(
-  "$BUILD/tests/backend_real=transport" # over TCP and verbs alike
+  "$BUILD/tests/backend_real=transport/!(paced)" # over TCP and verbs alike; what is paced must keep to a time
   "$BUILD/tests/backend_real=transport_verbs*"
-  "$BUILD/tests/backend_real=nic"
   "$BUILD/tests/rxe=verbs_doctor"
   "$BUILD/tests/rxe=verbs_run"
   "$BUILD/tests/rxe=verbs_faults"
