@@ -197,6 +197,9 @@ static void seam_serve(struct world *world, uint32_t model, uint64_t offset, uin
 {
   struct real_world *rw = real(world);
   rw->transport->shelf_serve(rw->shelf, model, offset, bytes, place);
+  const char *failure = rw->transport->shelf_failure ? rw->transport->shelf_failure(rw->shelf) : NULL;
+  if (failure)
+    real_world_fail(rw, "memory server %u cannot serve its shards: %s", ACTOR_INDEX(rw->is.self), failure);
 }
 
 static const struct world_ops seam_ops = {

@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "backend_real/transport_tcp.h"
+#include "backend_real/transport_verbs.h"
 #include "core/error.h"
 
 static const struct transport_ops *const all_transports[] = {
+    &transport_verbs,
     &transport_tcp,
     NULL,
 };

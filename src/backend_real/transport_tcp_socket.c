@@ -75,6 +75,17 @@ int socket_listen(const char *address, GError **error)
   return fd;
 }
 
+int socket_reserve(const char *address, GError **error)
+{
+  g_autoptr(AddressList) list = look_up(address, TRUE, error);
+  if (!list)
+    return -1;
+  int fd = open_socket(list);
+  if (fd < 0 || bind(fd, list->ai_addr, list->ai_addrlen) < 0)
+    return fail(fd, "take the address", address, error);
+  return fd;
+}
+
 char *socket_address(int fd)
 {
   struct sockaddr_storage name;

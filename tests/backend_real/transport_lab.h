@@ -1,9 +1,14 @@
 /* A shelf and a reader in one process, over loopback, for tests that hold for every transport.
  *
  * The image of every model is a function of (model, offset), and lies at the shelf in pieces of random sizes;
- * the reader's memory is filled with LAB_BLANK. */
+ * the reader's memory is filled with LAB_BLANK.
+ *
+ * Letters between the two wait in a queue, as they would in a loop, and are delivered on the test's thread by
+ * lab_pump, which all that wait, read or serve here call. */
 #ifndef DM_TEST_TRANSPORT_LAB_H
 #define DM_TEST_TRANSPORT_LAB_H
+
+#include <sys/types.h>
 
 #include "backend_real/transport.h"
 
@@ -25,8 +30,16 @@ struct lab {
   uint64_t used; /* of from */
   GMutex lock;
   GCond changed;
+  GQueue letters;         /* of struct lab_letter, not delivered yet */
+  int remote;             /* socket to a shelf in another process (lab_fork_shelf); -1: none */
   uint8_t end[LAB_READS]; /* enum lab_end, by tag */
   uint32_t good, failed;
+};
+
+struct lab_letter {
+  gboolean to_shelf;
+  actor_id peer; /* the reader's, whoever writes */
+  GBytes *bytes;
 };
 
 /* All of it, ready to read. */
@@ -36,6 +49,12 @@ void transport_lab_free(struct lab *lab);
 /* Only memories and lock, and a reader; no shelf. */
 struct lab *lab_new_reader(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
                            const struct transport_options *options);
+/* As the lab's reader and shelf are configured. */
+struct reader_config lab_reader_config(struct lab *lab, const struct transport_options *options);
+struct shelf_config lab_shelf_config(struct lab *lab, const char *address,
+                                     const struct transport_options *options);
+/* Delivers all letters, and those that are written meanwhile. */
+void lab_pump(struct lab *lab);
 void lab_open_shelf(struct lab *lab, const char *address, const struct transport_options *options);
 /* Puts bytes [offset, offset + bytes) of a model into `from`, in pieces of at most piece_max (a multiple of
  * ARENA_ALIGN) bytes with gaps between them, and serves them. Returns the place. */
@@ -49,6 +68,10 @@ uint8_t lab_byte(uint32_t model, uint64_t offset);
 /* The reader's memory has the model's bytes there. */
 gboolean lab_has(const struct lab *lab, uint32_t model, uint64_t offset, uint64_t to, uint64_t bytes);
 gboolean lab_blank(const struct lab *lab, uint64_t to, uint64_t bytes);
+
+/* A shelf in a process of its own, which serves model 1, `bytes` bytes of 0, to LAB_READER until it is
+ * killed; tells its address. The lab's reader may then be given it as a peer; at most one at a time. */
+pid_t lab_fork_shelf(struct lab *lab, const struct ticket_secret *secret, uint64_t bytes, char address[64]);
 
 /* A test that runs over every transport that can be used here. */
 void lab_run_over_transports(void (*test)(const struct transport_ops *));
