@@ -1,6 +1,8 @@
 /* All facts together; see doctor.h. */
 #include "backend_real/doctor.h"
 
+#include <string.h>
+
 #include "backend_real/device_kinds.h"
 #include "backend_real/doctor_parts.h"
 #include "backend_real/nic_choose.h"
@@ -27,9 +29,16 @@ static void add_route(struct doctor *d, GArray *addresses, const char *local)
   g_ptr_array_add(d->routes, route);
 }
 
+static gint compare_addresses(gconstpointer a, gconstpointer b)
+{
+  return memcmp(((const struct nic_address *)a)->raw, ((const struct nic_address *)b)->raw, 16);
+}
+
+/* By address: the kernel's order is that of its devices. */
 static void add_routes(struct doctor *d, GArray *addresses)
 {
   d->routes = g_ptr_array_new_with_free_func(route_free);
+  g_array_sort(addresses, compare_addresses);
   add_route(d, addresses, "");
   for (guint i = 0; i < addresses->len; i++) {
     const struct nic_address *address = &g_array_index(addresses, struct nic_address, i);
@@ -107,6 +116,7 @@ struct doctor *doctor_new(const struct doctor_sources *sources)
   doctor_gpus_read(&d->gpus, sources);
   doctor_rdma_read(&d->rdma, sources);
   d->gpudirect_missing = gpudirect_missing(d);
+  d->slow_links = doctor_slow_links(sources->root, d);
   measure_distances(d, sources->map);
   add_routes(d, sources->addresses);
   list_kinds(d, sources->cuda_missing);
@@ -139,6 +149,7 @@ void doctor_free(struct doctor *doctor)
   doctor_gpus_clear(&doctor->gpus);
   doctor_rdma_clear(&doctor->rdma);
   g_ptr_array_unref(doctor->nics);
+  g_ptr_array_unref(doctor->slow_links);
   g_ptr_array_unref(doctor->routes);
   g_ptr_array_unref(doctor->advice);
   g_array_unref(doctor->transports);

@@ -63,6 +63,13 @@ struct doctor_gpus {
   GPtrArray *list;          /* of struct gpu_facts *: CUDA's, then others on PCI */
 };
 
+/* A PCIe link below what both ends could. */
+struct doctor_slow_link {
+  char *name; /* of the device on it */
+  char pci[16];
+  char *why;
+};
+
 /* The NICs that `auto` takes for peers reached from one of this machine's addresses. */
 struct doctor_route {
   char *local;    /* "" = loopback */
@@ -84,6 +91,7 @@ struct doctor {
   struct doctor_rdma rdma;
   GPtrArray *nics;               /* as given */
   enum pci_distance *distance;   /* [gpu x nics + nic] */
+  GPtrArray *slow_links;         /* of struct doctor_slow_link * */
   const char *gpudirect_missing; /* NULL: GPU memory can be registered with RDMA devices; static */
   GPtrArray *routes;             /* of struct doctor_route * */
   GArray *transports, *devices;  /* of struct doctor_kind, best first */
@@ -94,7 +102,7 @@ struct doctor {
 struct doctor_sources {
   const char *root;          /* where these stand; "" = this machine's (see sysfs.h) */
   GPtrArray *nics;           /* nics_list(); kept by reference */
-  GArray *addresses;         /* nic_addresses() */
+  GArray *addresses;         /* nic_addresses(); sorted here */
   GPtrArray *gpus;           /* cuda_facts(); kept by reference */
   const char *cuda_missing;  /* device_cuda's */
   const char *cuda_version;  /* may be NULL */

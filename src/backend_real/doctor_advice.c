@@ -163,6 +163,16 @@ static void advise_rdma(struct doctor *d)
     advise_no_rdma(d);
 }
 
+static void advise_links(struct doctor *d)
+{
+  for (guint i = 0; i < d->slow_links->len; i++) {
+    const struct doctor_slow_link *link = d->slow_links->pdata[i];
+    advise(d, "PCIe", g_strdup_printf("%s %s", link->name, link->why),
+           g_strdup_printf("put the card into another slot; check with: lspci -vv -s %s | grep LnkSta",
+                           link->pci));
+  }
+}
+
 /* --- memory and limits
  * -------------------------------------------------------------------------------------------*/
 
@@ -227,6 +237,7 @@ void doctor_advise(struct doctor *doctor)
   advise_gpus(doctor);
   advise_rdma(doctor);
   advise_gpudirect(doctor);
+  advise_links(doctor);
   advise_pages(doctor);
   advise_limits(doctor);
 }

@@ -2,6 +2,8 @@
 #ifndef DM_DOCTOR_PARTS_H
 #define DM_DOCTOR_PARTS_H
 
+#include <string.h>
+
 #include "backend_real/doctor.h"
 
 void doctor_host_read(struct doctor_host *host, const char *root);
@@ -13,6 +15,10 @@ void doctor_gpus_clear(struct doctor_gpus *gpus);
 /* The RDMA devices beside those that nics_list sees. */
 void doctor_rdma_read(struct doctor_rdma *rdma, const struct doctor_sources *sources);
 void doctor_rdma_clear(struct doctor_rdma *rdma);
+
+/* Of the GPUs and NICs that are known already. */
+GPtrArray *doctor_slow_links(const char *root,
+                             const struct doctor *doctor); /* of struct doctor_slow_link * */
 
 /* Reasons why GPUDirect cannot be had. */
 extern const char doctor_no_export[], doctor_no_register[];

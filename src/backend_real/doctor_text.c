@@ -1,70 +1,13 @@
 /* The doctor's facts as tables; see doctor.h. */
-#include <stdarg.h>
 #include <string.h>
 
+#include "backend_real/doctor_cells.h"
 #include "backend_real/doctor_parts.h"
 #include "backend_real/nic_choose.h"
 #include "harness/table.h"
 
-/* What the kernel's files hold is printed, whatever it is: on one line. Takes text. */
-static char *plain(char *text)
-{
-  for (char *at = text; *at; at++)
-    if ((unsigned char)*at < 0x20 || *at == 0x7f)
-      *at = '?';
-  return text;
-}
-
-/* Begins a row, set in from the margin. */
-static void row(struct table *table)
-{
-  table_cell(table, g_strdup(" "), FALSE);
-}
-
-/* A cell of words, with a gap to the next. */
-static void word(struct table *table, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static void word(struct table *table, const char *format, ...)
-{
-  va_list arguments;
-  va_start(arguments, format);
-  g_autofree char *text = g_strdup_vprintf(format, arguments);
-  va_end(arguments);
-  table_cell(table, g_strconcat(plain(text), " ", NULL), FALSE);
-}
-
-/* A number, or the last cell of a row. */
-static void ending(struct table *table, const char *format, ...) G_GNUC_PRINTF(2, 3);
-static void ending(struct table *table, const char *format, ...)
-{
-  va_list arguments;
-  va_start(arguments, format);
-  char *text = g_strdup_vprintf(format, arguments);
-  va_end(arguments);
-  table_cell(table, plain(text), FALSE);
-}
-
-static void pair(struct table *table, const char *name, char *value)
-{
-  row(table);
-  word(table, "%s", name);
-  ending(table, "%s", value);
-  g_free(value);
-}
-
-static const char *or_dash(const char *text)
-{
-  return text && *text ? text : "-";
-}
-
-static char *number_or_dash(int64_t number, gboolean known)
-{
-  return known ? g_strdup_printf("%" G_GINT64_FORMAT, number) : g_strdup("-");
-}
-
-static char *gigabytes(uint64_t bytes)
-{
-  return bytes ? g_strdup_printf("%.2f", (double)bytes / 1e9) : g_strdup("-");
-}
+/* Drivers that have no limit name the largest number they know. */
+#define REGION_ANY (1ULL << 62)
 
 /* --- the machine
  * -------------------------------------------------------------------------------------------------*/
@@ -97,18 +40,18 @@ static void print_machine(const struct doctor_host *host, FILE *out)
 {
   g_autoptr(Table) table = table_new(3, 3);
   g_autofree char *memlock = limit_text(&host->memlock, 1e6, " MB");
-  pair(table, "kernel", g_strdup(or_dash(host->kernel)));
-  pair(table, "processors",
-       g_strdup_printf("%s of %s, %s", or_dash(host->allowed), or_dash(host->online),
-                       or_dash(host->processor)));
-  pair(table, "memory", memory_text(host));
-  pair(table, "transparent huge pages", g_strdup(or_dash(host->transparent)));
-  pair(table, "locked memory",
-       g_strdup_printf("%s%s", memlock,
-                       host->ipc_lock && host->memlock.soft != DOCTOR_UNLIMITED ? "; CAP_IPC_LOCK lifts it"
-                                                                                : ""));
-  pair(table, "open files", limit_text(&host->files, 1, ""));
-  pair(table, "IOMMU", g_strdup(host->iommu ? host->iommu : "none"));
+  cells_pair(table, "kernel", g_strdup(or_dash(host->kernel)));
+  cells_pair(table, "processors",
+             g_strdup_printf("%s of %s, %s", or_dash(host->allowed), or_dash(host->online),
+                             or_dash(host->processor)));
+  cells_pair(table, "memory", memory_text(host));
+  cells_pair(table, "transparent huge pages", g_strdup(or_dash(host->transparent)));
+  cells_pair(table, "locked memory",
+             g_strdup_printf(
+                 "%s%s", memlock,
+                 host->ipc_lock && host->memlock.soft != DOCTOR_UNLIMITED ? "; CAP_IPC_LOCK lifts it" : ""));
+  cells_pair(table, "open files", limit_text(&host->files, 1, ""));
+  cells_pair(table, "IOMMU", g_strdup(host->iommu ? host->iommu : "none"));
   fputs("machine\n", out);
   table_print(table, out, FALSE);
 }
@@ -118,19 +61,19 @@ static void print_nodes(const struct doctor_host *host, FILE *out)
   if (host->nodes->len == 0)
     return;
   g_autoptr(Table) table = table_new(5, 3);
-  row(table);
-  word(table, "node");
-  word(table, "processors");
-  ending(table, "GB");
-  ending(table, "GB free");
+  cells_begin(table);
+  cells_word(table, "node");
+  cells_word(table, "processors");
+  cells_end(table, "GB");
+  cells_end(table, "GB free");
   for (guint i = 0; i < host->nodes->len; i++) {
     const struct doctor_node *node = &g_array_index(host->nodes, struct doctor_node, i);
     g_autofree char *all = gigabytes(node->bytes), *left = gigabytes(node->free_bytes);
-    row(table);
-    word(table, "%u", node->id);
-    word(table, "%s", or_dash(node->processors));
-    ending(table, "%s", all);
-    ending(table, "%s", left);
+    cells_begin(table);
+    cells_word(table, "%u", node->id);
+    cells_word(table, "%s", or_dash(node->processors));
+    cells_end(table, "%s", all);
+    cells_end(table, "%s", left);
   }
   fputs("\nNUMA nodes\n", out);
   table_print(table, out, FALSE);
@@ -141,19 +84,19 @@ static void print_pools(const struct doctor_host *host, FILE *out)
   if (host->pools->len == 0)
     return;
   g_autoptr(Table) table = table_new(4, 1);
-  row(table);
-  ending(table, "page");
-  ending(table, "in the pool");
-  ending(table, "free");
+  cells_begin(table);
+  cells_end(table, "page");
+  cells_end(table, "in the pool");
+  cells_end(table, "free");
   for (guint i = 0; i < host->pools->len; i++) {
     const struct doctor_pool *pool = &g_array_index(host->pools, struct doctor_pool, i);
-    row(table);
+    cells_begin(table);
     if (pool->page_bytes >= 1U << 30)
-      ending(table, "%.15g GiB", (double)pool->page_bytes / (1U << 30));
+      cells_end(table, "%.15g GiB", (double)pool->page_bytes / (1U << 30));
     else
-      ending(table, "%.15g MiB", (double)pool->page_bytes / (1U << 20));
-    ending(table, "%" G_GUINT64_FORMAT, pool->pages);
-    ending(table, "%" G_GUINT64_FORMAT, pool->free_pages);
+      cells_end(table, "%.15g MiB", (double)pool->page_bytes / (1U << 20));
+    cells_end(table, "%" G_GUINT64_FORMAT, pool->pages);
+    cells_end(table, "%" G_GUINT64_FORMAT, pool->free_pages);
   }
   fputs("\nhuge pages\n", out);
   table_print(table, out, FALSE);
@@ -167,15 +110,15 @@ static void print_gpu(struct table *table, const struct gpu_facts *gpu)
   static const char *const dmabuf[] = {"unknown", "no", "yes"};
   g_autofree char *ordinal = number_or_dash(gpu->ordinal, gpu->ordinal >= 0);
   g_autofree char *numa = number_or_dash(gpu->numa, gpu->numa >= 0), *bytes = gigabytes(gpu->bytes);
-  row(table);
-  word(table, "%s", ordinal);
-  word(table, "%s", or_dash(gpu->name));
-  word(table, "%s", bytes);
-  word(table, "%s", or_dash(gpu->pci));
-  word(table, "%s", numa);
-  word(table, "%s", or_dash(gpu->driver));
-  ending(table, "%s%s%s%s", dmabuf[gpu->dmabuf], gpu->dmabuf_why ? " (" : "",
-         gpu->dmabuf_why ? gpu->dmabuf_why : "", gpu->dmabuf_why ? ")" : "");
+  cells_begin(table);
+  cells_word(table, "%s", ordinal);
+  cells_word(table, "%s", or_dash(gpu->name));
+  cells_word(table, "%s", bytes);
+  cells_word(table, "%s", or_dash(gpu->pci));
+  cells_word(table, "%s", numa);
+  cells_word(table, "%s", or_dash(gpu->driver));
+  cells_end(table, "%s%s%s%s", dmabuf[gpu->dmabuf], gpu->dmabuf_why ? " (" : "",
+            gpu->dmabuf_why ? gpu->dmabuf_why : "", gpu->dmabuf_why ? ")" : "");
 }
 
 static void print_gpus(const struct doctor_gpus *gpus, FILE *out)
@@ -183,22 +126,23 @@ static void print_gpus(const struct doctor_gpus *gpus, FILE *out)
   static const char *const heads[] = {"GPU", "name", "GB", "PCI", "NUMA", "driver"};
   fputs("\nGPUs\n", out);
   g_autoptr(Table) about = table_new(3, 3);
-  pair(about, "CUDA",
-       gpus->cuda_missing ? g_strdup_printf("none: %s", gpus->cuda_missing) : g_strdup(or_dash(gpus->cuda)));
+  cells_pair(about, "CUDA",
+             gpus->cuda_missing ? g_strdup_printf("none: %s", gpus->cuda_missing)
+                                : g_strdup(or_dash(gpus->cuda)));
   if (gpus->driver)
-    pair(about, "driver", g_strdup(gpus->driver));
+    cells_pair(about, "driver", g_strdup(gpus->driver));
   if (gpus->list->len)
-    pair(about, "peer memory",
-         g_strdup(gpus->peer_memory ? "nvidia_peermem is loaded (not used: dma-bufs are)"
-                                    : "not loaded (not used: dma-bufs are)"));
+    cells_pair(about, "peer memory",
+               g_strdup(gpus->peer_memory ? "nvidia_peermem is loaded (not used: dma-bufs are)"
+                                          : "not loaded (not used: dma-bufs are)"));
   table_print(about, out, FALSE);
   if (gpus->list->len == 0)
     return;
   g_autoptr(Table) table = table_new(8, 8);
-  row(table);
+  cells_begin(table);
   for (size_t i = 0; i < G_N_ELEMENTS(heads); i++)
-    word(table, "%s", heads[i]);
-  ending(table, "dma-buf");
+    cells_word(table, "%s", heads[i]);
+  cells_end(table, "dma-buf");
   for (guint i = 0; i < gpus->list->len; i++)
     print_gpu(table, gpus->list->pdata[i]);
   table_print(table, out, FALSE);
@@ -215,51 +159,53 @@ static const char *link_text(const struct nic *nic)
 /* What limits reads and registrations. */
 static char *capability_text(const struct nic *nic)
 {
-  g_autofree char *region = nic->region_max >= 1ULL << 62 ? g_strdup("any") : gigabytes(nic->region_max);
+  g_autofree char *most = gigabytes(nic->region_max);
+  g_autofree char *region = nic->region_max >= REGION_ANY ? g_strdup("regions of any size")
+                                                          : g_strdup_printf("regions up to %s GB", most);
   const char *dmabuf = nic->dmabuf ? "dma-buf" : "no dma-buf";
-  if (nic->kind == NIC_SRD)
-    return nic->srd_reads ? g_strdup_printf("SRD, RDMA READ up to %u bytes, regions up to %s GB, %s",
-                                            nic->srd_read_max, region, dmabuf)
-                          : g_strdup_printf("SRD without RDMA READ, regions up to %s GB, %s", region, dmabuf);
-  return g_strdup_printf("RC, %u reads asked, %u served, regions up to %s GB, %s", nic->reads_asked,
-                         nic->reads_served, region, dmabuf);
+  if (nic->kind == NIC_RC)
+    return g_strdup_printf("RC, %u reads asked, %u served, %s, %s", nic->reads_asked, nic->reads_served,
+                           region, dmabuf);
+  if (!nic->srd_reads)
+    return g_strdup_printf("SRD without RDMA READ, %s, %s", region, dmabuf);
+  return g_strdup_printf("SRD, RDMA READ up to %u bytes, %s, %s", nic->srd_read_max, region, dmabuf);
 }
 
 static void print_nic(struct table *table, const struct nic *nic)
 {
   g_autofree char *numa = number_or_dash(nic->numa, nic->numa >= 0), *can = capability_text(nic);
   g_autofree char *rate = nic->gbit_s > 0 ? g_strdup_printf("%g", nic->gbit_s) : g_strdup("-");
-  row(table);
-  word(table, "%s:%u", nic->device, nic->port);
-  word(table, "%s", link_text(nic));
-  word(table, "%s", nic->state);
-  word(table, "%s", rate);
-  word(table, "%u", nic->mtu);
-  word(table, "%s", or_dash(nic->netdev));
-  word(table, "%s", or_dash(nic->pci));
-  word(table, "%s", numa);
-  ending(table, "%s", can);
+  cells_begin(table);
+  cells_word(table, "%s:%u", nic->device, nic->port);
+  cells_word(table, "%s", link_text(nic));
+  cells_word(table, "%s", nic->state);
+  cells_word(table, "%s", rate);
+  cells_word(table, "%u", nic->mtu);
+  cells_word(table, "%s", or_dash(nic->netdev));
+  cells_word(table, "%s", or_dash(nic->pci));
+  cells_word(table, "%s", numa);
+  cells_end(table, "%s", can);
 }
 
 static void print_gids(GPtrArray *nics, FILE *out)
 {
   g_autoptr(Table) table = table_new(5, 5);
-  row(table);
-  word(table, "port");
-  word(table, "GID");
-  word(table, "type");
-  ending(table, "address");
+  cells_begin(table);
+  cells_word(table, "port");
+  cells_word(table, "GID");
+  cells_word(table, "type");
+  cells_end(table, "address");
   for (guint i = 0; i < nics->len; i++) {
     const struct nic *nic = nics->pdata[i];
     for (guint k = 0; k < nic->gids->len; k++) {
       const struct nic_gid *gid = &g_array_index(nic->gids, struct nic_gid, k);
       char address[46];
       nic_gid_text(gid, address);
-      row(table);
-      word(table, "%s:%u", nic->device, nic->port);
-      word(table, "%u", gid->index);
-      word(table, "%s", gid->type);
-      ending(table, "%s", address);
+      cells_begin(table);
+      cells_word(table, "%s:%u", nic->device, nic->port);
+      cells_word(table, "%u", gid->index);
+      cells_word(table, "%s", gid->type);
+      cells_end(table, "%s", address);
     }
   }
   table_print(table, out, FALSE);
@@ -270,9 +216,9 @@ static void print_unusable(const struct doctor_rdma *rdma, FILE *out)
   g_autoptr(Table) table = table_new(3, 3);
   for (guint i = 0; i < rdma->unusable->len; i++) {
     const struct doctor_unusable *unusable = rdma->unusable->pdata[i];
-    row(table);
-    word(table, "%s", unusable->name);
-    ending(table, "%s", unusable->why);
+    cells_begin(table);
+    cells_word(table, "%s", unusable->name);
+    cells_end(table, "%s", unusable->why);
   }
   table_print(table, out, FALSE);
 }
@@ -285,10 +231,10 @@ static void print_rdma(const struct doctor *d, FILE *out)
     fputs("  none that can be used\n", out);
   if (d->nics->len) {
     g_autoptr(Table) table = table_new(10, 10);
-    row(table);
+    cells_begin(table);
     for (size_t i = 0; i < G_N_ELEMENTS(heads); i++)
-      word(table, "%s", heads[i]);
-    ending(table, "can");
+      cells_word(table, "%s", heads[i]);
+    cells_end(table, "can");
     for (guint i = 0; i < d->nics->len; i++)
       print_nic(table, d->nics->pdata[i]);
     table_print(table, out, FALSE);
@@ -297,22 +243,40 @@ static void print_rdma(const struct doctor *d, FILE *out)
   print_unusable(&d->rdma, out);
 }
 
+/* Those at that distance from the GPU, with commas; NULL: none. */
+static char *nics_at(const struct doctor *d, guint gpu, enum pci_distance distance)
+{
+  g_autoptr(GString) text = g_string_new(NULL);
+  for (guint i = 0; i < d->nics->len; i++) {
+    const struct nic *nic = d->nics->pdata[i];
+    if (d->distance[gpu * d->nics->len + i] == distance)
+      g_string_append_printf(text, "%s%s:%u", text->len ? ", " : "", nic->device, nic->port);
+  }
+  return text->len ? g_string_free(g_steal_pointer(&text), FALSE) : NULL;
+}
+
+static void print_ways(const struct doctor *d, guint gpu, struct table *table)
+{
+  const struct gpu_facts *facts = d->gpus.list->pdata[gpu];
+  g_autofree char *ordinal = number_or_dash(facts->ordinal, facts->ordinal >= 0);
+  for (enum pci_distance distance = PCI_SAME; distance <= PCI_UNKNOWN; distance++) {
+    g_autofree char *nics = nics_at(d, gpu, distance);
+    if (!nics)
+      continue;
+    cells_begin(table);
+    cells_word(table, "GPU %s (%s)", ordinal, or_dash(facts->pci));
+    cells_word(table, "%s", pci_distance_text(distance));
+    cells_end(table, "%s", nics);
+  }
+}
+
 static void print_distances(const struct doctor *d, FILE *out)
 {
-  guint nics = d->nics->len;
-  if (nics == 0 || d->gpus.list->len == 0)
+  if (d->nics->len == 0 || d->gpus.list->len == 0)
     return;
   g_autoptr(Table) table = table_new(4, 4);
   for (guint gpu = 0; gpu < d->gpus.list->len; gpu++)
-    for (guint i = 0; i < nics; i++) {
-      const struct gpu_facts *facts = d->gpus.list->pdata[gpu];
-      const struct nic *nic = d->nics->pdata[i];
-      g_autofree char *ordinal = number_or_dash(facts->ordinal, facts->ordinal >= 0);
-      row(table);
-      word(table, "GPU %s (%s)", ordinal, or_dash(facts->pci));
-      word(table, "%s:%u", nic->device, nic->port);
-      ending(table, "%s", pci_distance_text(d->distance[gpu * nics + i]));
-    }
+    print_ways(d, gpu, table);
   fputs("\nways between GPUs and RDMA devices\n", out);
   table_print(table, out, FALSE);
 }
@@ -349,17 +313,17 @@ static char *route_text(const struct doctor_route *route)
 static void print_auto(const struct doctor *d, FILE *out)
 {
   g_autoptr(Table) table = table_new(3, 3);
-  pair(table, "--device", kinds_text(d->devices));
-  pair(table, "--transport", kinds_text(d->transports));
+  cells_pair(table, "--device", kinds_text(d->devices));
+  cells_pair(table, "--transport", kinds_text(d->transports));
   for (guint i = 0; i < d->routes->len; i++) {
     const struct doctor_route *route = d->routes->pdata[i];
     g_autofree char *from =
         *route->local ? g_strconcat("RDMA from ", route->local, NULL) : g_strdup("RDMA on loopback");
-    pair(table, from, route_text(route));
+    cells_pair(table, from, route_text(route));
   }
-  pair(table, "gpudirect",
-       d->gpudirect_missing ? g_strdup_printf("cannot be had: %s", d->gpudirect_missing)
-                            : g_strdup("can be had: [pipeline] path = gpudirect"));
+  cells_pair(table, "gpudirect",
+             d->gpudirect_missing ? g_strdup_printf("cannot be had: %s", d->gpudirect_missing)
+                                  : g_strdup("can be had: [pipeline] path = gpudirect"));
   fputs("\nwhat auto takes here\n", out);
   table_print(table, out, FALSE);
 }
@@ -371,7 +335,8 @@ static void print_advice(const struct doctor *d, FILE *out)
     fputs("  nothing: all that runs need is there\n", out);
   for (guint i = 0; i < d->advice->len; i++) {
     const struct doctor_advice *advice = d->advice->pdata[i];
-    g_autofree char *finding = plain(g_strdup(advice->finding)), *todo = plain(g_strdup(advice->todo));
+    g_autofree char *finding = plain_text(g_strdup(advice->finding)),
+                    *todo = plain_text(g_strdup(advice->todo));
     fprintf(out, "  %s: %s\n    -> %s\n", advice->about, finding, todo);
   }
 }

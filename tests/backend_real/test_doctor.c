@@ -143,10 +143,10 @@ Test(doctor, two_efa)
                  "  rdmap16s27:1   0    IB    fe80::a\n"
                  "  rdmap144s27:1  0    IB    fe80::b\n");
   expect_section(text, "ways between GPUs and RDMA devices",
-                 "  GPU 0 (0000:10:1c.0)  rdmap16s27:1   same switch\n"
-                 "  GPU 0 (0000:10:1c.0)  rdmap144s27:1  other NUMA node\n"
-                 "  GPU 1 (0000:90:1c.0)  rdmap16s27:1   other NUMA node\n"
-                 "  GPU 1 (0000:90:1c.0)  rdmap144s27:1  same switch\n");
+                 "  GPU 0 (0000:10:1c.0)  same switch      rdmap16s27:1\n"
+                 "  GPU 0 (0000:10:1c.0)  other NUMA node  rdmap144s27:1\n"
+                 "  GPU 1 (0000:90:1c.0)  same switch      rdmap144s27:1\n"
+                 "  GPU 1 (0000:90:1c.0)  other NUMA node  rdmap16s27:1\n");
   g_autofree char *chosen = section(text, "what auto takes here");
   cr_expect(g_str_has_prefix(chosen, "  --device              cuda\n  --transport           "), "%s", chosen);
   cr_expect(g_str_has_suffix(chosen, "  RDMA on loopback      rdmap16s27:1 GID 0\n"
@@ -154,6 +154,12 @@ Test(doctor, two_efa)
                                      "  gpudirect             can be had: [pipeline] path = gpudirect\n"),
             "%s", chosen);
   expect_section(text, "what to do", "  nothing: all that runs need is there\n");
+}
+
+static const char *string_at(yajl_val object, const char **path)
+{
+  yajl_val value = yajl_tree_get(object, path, yajl_t_string);
+  return value ? value->u.string : "";
 }
 
 /* Twice the same, and the JSON says the same. */
@@ -169,19 +175,44 @@ Test(doctor, json)
   yajl_val ports = yajl_tree_get(root, (const char *[]){"rdma", "ports", NULL}, yajl_t_array);
   cr_assert(ports && YAJL_GET_ARRAY(ports)->len == 2);
   yajl_val port = YAJL_GET_ARRAY(ports)->values[1];
-  cr_assert_str_eq(YAJL_GET_STRING(yajl_tree_get(port, (const char *[]){"device", NULL}, yajl_t_string)),
-                   "rdmap144s27");
-  cr_assert_eq(
-      YAJL_GET_INTEGER(yajl_tree_get(port, (const char *[]){"srd_read_max_bytes", NULL}, yajl_t_number)),
-      1 << 30);
+  cr_assert_str_eq(string_at(port, (const char *[]){"device", NULL}), "rdmap144s27");
+  yajl_val most = yajl_tree_get(port, (const char *[]){"srd_read_max_bytes", NULL}, yajl_t_number);
+  cr_assert_eq(YAJL_GET_INTEGER(most), 1 << 30);
   yajl_val ways = yajl_tree_get(root, (const char *[]){"distances", NULL}, yajl_t_array);
   cr_assert(ways && YAJL_GET_ARRAY(ways)->len == 4);
-  yajl_val memlock =
-      yajl_tree_get(root, (const char *[]){"machine", "locked_memory_bytes", "soft", NULL}, yajl_t_string);
-  cr_assert_str_eq(YAJL_GET_STRING(memlock), "unlimited");
+  cr_assert_str_eq(string_at(root, (const char *[]){"machine", "locked_memory_bytes", "soft", NULL}),
+                   "unlimited");
   yajl_val advice = yajl_tree_get(root, (const char *[]){"advice", NULL}, yajl_t_array);
   cr_assert(advice && YAJL_GET_ARRAY(advice)->len == 0);
   yajl_tree_free(root);
+}
+
+/* A GPU that rests may be slow, not narrow; a NIC must be neither. */
+Test(doctor, slow_links)
+{
+  static const char *const file[][2] = {
+      {"pci0000:00/0000:00:01.0/0000:10:1c.0/current_link_speed", "2.5 GT/s PCIe\n"},
+      {"pci0000:00/0000:00:01.0/0000:10:1c.0/max_link_speed", "32.0 GT/s PCIe\n"},
+      {"pci0000:80/0000:80:01.0/0000:90:1c.0/current_link_width", "8\n"},
+      {"pci0000:80/0000:80:01.0/0000:90:1c.0/max_link_width", "16\n"},
+      {"pci0000:00/0000:00:01.0/0000:10:1b.0/current_link_speed", "8.0 GT/s PCIe\n"},
+      {"pci0000:00/0000:00:01.0/0000:10:1b.0/max_link_speed", "16.0 GT/s PCIe\n"},
+      {"pci0000:80/0000:80:01.0/0000:90:1b.0/current_link_speed", "Unknown\n"},
+      {"pci0000:80/0000:80:01.0/0000:90:1b.0/max_link_speed", "16.0 GT/s PCIe\n"},
+  };
+  g_autoptr(Patient) p = two_efa();
+  for (size_t i = 0; i < G_N_ELEMENTS(file); i++) {
+    g_autofree char *path = g_strconcat("/sys/devices/", file[i][0], NULL);
+    fake_file(p->root, path, file[i][1]);
+  }
+  g_autoptr(Doctor) doctor = patient_examine(p);
+  g_autofree char *text = doctor_said(doctor);
+  expect_section(
+      text, "what to do",
+      "  PCIe: the GPU at 0000:90:1c.0 has 8 PCIe lanes, of 16\n"
+      "    -> put the card into another slot; check with: lspci -vv -s 0000:90:1c.0 | grep LnkSta\n"
+      "  PCIe: rdmap16s27 has a PCIe link of 8 GT/s a lane, of 16\n"
+      "    -> put the card into another slot; check with: lspci -vv -s 0000:10:1b.0 | grep LnkSta\n");
 }
 
 /* --- a machine with RoCE and much amiss
@@ -273,7 +304,7 @@ Test(doctor, sick_roce)
             "%s", machine);
   cr_expect(strstr(machine, "  locked memory           8.388608 MB\n"), "%s", machine);
   cr_expect(strstr(gpus, "no (the driver does not support it)\n"), "%s", gpus);
-  cr_expect(strstr(rdma, "RC, 16 reads asked, 16 served, regions up to any GB, no dma-buf\n"), "%s", rdma);
+  cr_expect(strstr(rdma, "RC, 16 reads asked, 16 served, regions of any size, no dma-buf\n"), "%s", rdma);
   cr_expect(g_str_has_suffix(rdma,
                              "\n  hns_0         libibverbs has no provider for it, or it does not answer\n"
                              "  hns_1         /dev/infiniband/uverbs8 is missing here\n"
