@@ -16,12 +16,12 @@
  * SOURCE_SSD: the SSD's rate, no network overheads. SOURCE_HOST: no network stage. A rate of 0 is infinitely
  * fast. memory may be NULL unless source is SOURCE_REMOTE.
  *
- * gpudirect: NICs write remote loads straight into GPU memory. Two stages, network and compute: the bytes
- * cross the GPU's PCIe link on their way, so the network rate is at most PCIe's, and there is no PCIe stage:
- * its rate is infinitely fast and pcie_transfer_ns, the cost of a copy engine's transfer, is nowhere.
- * group_sync_ns stays: the computation of a group waits for its arrival instead of its copy. N_j = net_group
- * + B_j / min(net rate, pcie rate)   net(-1) = net_stream   net(j) = net(j-1) + N_j comp(j) = max(comp(j-1),
- * net(j)) + K_j */
+ * gpudirect: NICs write remote loads straight into GPU memory. Two stages, network and compute:
+ *   net(-1) = net_stream, net(j) = net(j-1) + net_group + B_j / min(net rate, pcie rate);
+ *   comp(j) = max(comp(j-1), net(j)) + K_j.
+ * The bytes cross the GPU's PCIe link on their way, so the network rate is at most PCIe's, and there is no
+ * PCIe stage: its rate is infinitely fast, and pcie_transfer_ns, the cost of a copy engine's transfer, is
+ * nowhere. group_sync_ns stays: the computation of a group waits for its arrival instead of its copy. */
 struct load_path cost_load_path(const struct hardware *gpu, const struct hardware *memory,
                                 uint32_t memory_servers, enum sharding_kind sharding, gboolean sequential,
                                 gboolean gpudirect, enum load_source source);

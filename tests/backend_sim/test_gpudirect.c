@@ -3,9 +3,13 @@
  * to the formula in test_every_path.c. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/balancer.h"
+#include "harness/explain.h"
+#include "harness/store_schema.h"
 #include "lab.h"
 #include "plain_fill.h"
 #include "small_world.h"
@@ -302,4 +306,29 @@ Test(gpudirect, needs_no_staging)
       lab_run(lab, "distmind", "models.a=1", "cluster.staging_gb=0.001", "pipeline.grouping=per-app",
               "experiment.initial=cold", "pipeline.path=gpudirect", NULL);
   cr_expect(direct->figures.failed == 0 && direct->figures.loads_remote == 1);
+}
+
+/* Two GPUs of one server load a model at once: each request is told its own groups' arrivals. */
+Test(gpudirect, a_request_is_explained_by_its_own_load)
+{
+  g_autoptr(Lab) lab = lab_new();
+  lab_write(lab, "t.csv", "arrival_s,model\n0.5,a-0\n0.5,a-0\n");
+  lab->rows = TRUE;
+  g_autoptr(LabResult) result =
+      lab_run(lab, "distmind", "models.a=1", "workload.kind=trace", "workload.trace=t.csv",
+              "workload.map=name", "workload.duration_s=0", "cluster.gpus_per_server=2",
+              "cluster.nic_gbit_s=10", "balancing.policy=round_robin", "experiment.initial=cold",
+              "pipeline.path=gpudirect", "pipeline.grouping=count:2", "output.decisions=all", NULL);
+  g_autofree char *database = g_build_filename(lab->folder, "x.db", NULL);
+  g_autoptr(StoreReader) reader = store_open(database, NULL);
+  cr_assert(reader && result->figures.loads_remote == 2);
+  for (uint64_t request = 0; request < 2; request++) {
+    char *story = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&story, &length);
+    gboolean told = explain_request(out, reader, "distmind", request, NULL);
+    fclose(out);
+    cr_expect(told && strstr(story, "\ngroup 1 ") && !strstr(story, "came to the server for"), "%s", story);
+    free(story);
+  }
 }
