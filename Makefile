@@ -283,7 +283,7 @@ demo-real:
 
 bench:
 	@scripts/deps.sh build
-	@scripts/deps.sh bench || echo 'the benchmarks go on without SimGrid, the optional yardstick'
+	@scripts/deps.sh bench || echo 'the benchmarks go on without SimGrid or iperf3, optional yardsticks'
 	@$(submake) all bench-programs
 	@scripts/bench.sh $(program) $(bench_programs)
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what a target needs and the machine lacks: `scripts/deps.sh GROUP...`, by default "build check".
-# Groups: build (programs and the demo), check (tests), lint, fuzz, bench (a yardstick; optional).
+# Groups: build (programs and the demo), check (tests), lint, fuzz, bench (yardsticks; optional).
 #
 # What is missing is found by a probe (a command, a pkg-config module, a header), not by the package's name, so that no
 # network is touched when all is there, and another distribution or a package built by hand will do as well.
@@ -37,6 +37,7 @@ fuzz  clang           has_command clang
 fuzz  libclang-rt-dev has_libfuzzer -
 bench g++             has_command g++
 bench libsimgrid-dev  has_module simgrid
+bench iperf3          has_command iperf3
 LIST
 }
 
