@@ -319,7 +319,7 @@ endif
 
 bench:
 	@scripts/deps.sh build
-	@scripts/deps.sh bench || echo 'the benchmarks go on without SimGrid, the optional yardstick'
+	@scripts/deps.sh bench || echo 'the benchmarks go on without SimGrid or iperf3, optional yardsticks'
 	@$(submake) all bench-programs
 	@scripts/bench.sh $(program) $(filter-out %/real_verbs,$(bench_programs))
 

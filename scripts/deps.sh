@@ -1,6 +1,6 @@
 #!/bin/bash
 # Installs what a target needs and the machine lacks: `scripts/deps.sh GROUP...`, by default "build check".
-# Groups: build (programs and the demo), check (tests), paper (its evaluation), lint, fuzz, bench (a yardstick; optional),
+# Groups: build (programs and the demo), check (tests), paper (its evaluation), lint, fuzz, bench (yardsticks; optional),
 # verbs (a virtual machine with RDMA devices: tests/rxe), slurm (optional).
 #
 # What is missing is found by a probe (a command, a pkg-config module, a header), not by the package's name, so that no
@@ -45,6 +45,7 @@ fuzz  clang           has_command clang
 fuzz  libclang-rt-dev has_libfuzzer -
 bench g++             has_command g++
 bench libsimgrid-dev  has_module simgrid
+bench iperf3          has_command iperf3
 verbs qemu-system-x86 has_command qemu-system-x86_64
 verbs busybox-static  has_static /bin/busybox
 verbs cpio            has_command cpio

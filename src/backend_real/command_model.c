@@ -1,4 +1,4 @@
-/* The command `model` of distmind-real: the harness's parts, and `model pack`. */
+/* The command `model` of distmind-real: the harness's parts, `model pack` and `model verify`. */
 #include "harness/command_model.h"
 
 #include <stdio.h>
@@ -48,18 +48,35 @@ static gboolean run_pack(int argc, char **argv, GError **error)
   return pack(words[0], out, quiet, error);
 }
 
+static gboolean run_verify(int argc, char **argv, GError **error)
+{
+  const GOptionEntry entries[] = {{NULL, 0, 0, 0, NULL, NULL, NULL}};
+  g_auto(GStrv) words = command_options(argc, argv, entries, error);
+  if (!words || !command_arguments(argv, words, 1, 1, "a MODEL.dmi", error))
+    return FALSE;
+  struct image *image = image_open(words[0], error);
+  gboolean good = image && image_verify(image, error);
+  if (good)
+    printf("%s: %u layers, %" G_GUINT64_FORMAT " bytes of parameters, all as their checksums say\n", words[0],
+           image_layers(image), image_bytes(image));
+  image_free(image);
+  return good;
+}
+
 static gboolean run_model(int argc, char **argv, GError **error)
 {
-  static const struct model_part parts[] = {{"show", model_show}, {"pack", run_pack}, {NULL, NULL}};
+  static const struct model_part parts[] = {
+      {"show", model_show}, {"pack", run_pack}, {"verify", run_verify}, {NULL, NULL}};
   return model_run(parts, argc, argv, error);
 }
 
 const struct command command_real_model = {
     .name = "model",
-    .summary = "show a model's groups and latency, or pack its parameters",
+    .summary = "show a model's groups and latency, pack or verify its parameters",
     .run = run_model,
     .help =
         "model pack FILE.safetensors -o MODEL.dmi [--force] [--quiet]\n"
+        "       distmind-real model verify MODEL.dmi\n"
         "       distmind-real " MODEL_SHOW_USAGE "\n"
         "pack: writes a model image, which a memory server opens in microseconds. Tensors become layers by "
         "the part\n"
@@ -68,5 +85,7 @@ const struct command command_real_model = {
         "  -o, --out MODEL.dmi   the image; it appears whole or not at all\n"
         "  -f, --force           overwrite it\n"
         "  -q, --quiet           no progress bar, no summary\n"
+        "\n"
+        "verify: reads an image, packed or of an SSD folder, and compares the checksums of its layers.\n"
         "\n" MODEL_SHOW_HELP,
 };

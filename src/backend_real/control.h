@@ -94,7 +94,6 @@ void hub_send(struct hub *hub, actor_id peer, enum frame_kind kind, const void *
 void hub_message(struct hub *hub, actor_id peer, uint32_t run, const struct message *message);
 /* Breaks with a peer: a breach that an upper layer saw. */
 void hub_expel(struct hub *hub, actor_id peer, const char *why);
-gboolean hub_has(const struct hub *hub, actor_id peer);
 
 struct hub_counts {
   uint32_t joined[4]; /* now, by enum actor_kind */

@@ -234,11 +234,6 @@ void hub_expel(struct hub *hub, actor_id id, const char *why)
     hub_refuse(hub, peer, why);
 }
 
-gboolean hub_has(const struct hub *hub, actor_id id)
-{
-  return find_peer(hub, id) != NULL;
-}
-
 void hub_counts(struct hub *hub, struct hub_counts *counts)
 {
   GHashTableIter at;
@@ -248,7 +243,7 @@ void hub_counts(struct hub *hub, struct hub_counts *counts)
   g_hash_table_iter_init(&at, hub->peers);
   while (g_hash_table_iter_next(&at, NULL, &value)) { /* only counted: their order does not show */
     const struct peer *peer = value;
-    if (peer->state == PEER_JOINED)
+    if (peer->state == PEER_JOINED && !peer->gone)
       counts->joined[ACTOR_KIND(peer->id)]++;
   }
 }

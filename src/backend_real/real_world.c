@@ -171,20 +171,7 @@ static void seam_serve(struct world *world, uint32_t model, uint64_t offset, uin
     real_world_fail(rw, "memory server %u cannot serve its shards: %s", ACTOR_INDEX(rw->is.self), failure);
 }
 
-static const struct world_ops seam_ops = {
-    .now = seam_now,
-    .timer = seam_timer,
-    .timer_cancel = seam_timer_cancel,
-    .send = seam_send,
-    .fetch = seam_fetch,
-    .copy = seam_copy,
-    .compute = seam_compute,
-    .cancel = seam_cancel,
-    .fill = seam_fill,
-    .serve = seam_serve,
-    .record = seam_record,
-    .capabilities = REAL_CAPABILITIES,
-};
+static const struct world_ops seam_ops = {WORLD_FUNCTIONS(seam), .capabilities = REAL_CAPABILITIES};
 
 /* --- birth and death
  * ------------------------------------------------------------------------------------------------*/

@@ -287,16 +287,6 @@ void tier_remove(struct tier *tier, uint32_t model)
   place_give(tier, (uint32_t)(slot - tier->slot));
 }
 
-gboolean tier_evict(struct tier *tier, uint32_t model, int64_t now_ns)
-{
-  struct slot *slot = slot_find(tier, model);
-  clock_advance(tier, now_ns);
-  if (!slot || !slot_evictable(slot))
-    return FALSE;
-  slot_evict(tier, slot, slot_value(tier, slot, tier->now_ns));
-  return TRUE;
-}
-
 void tier_set_capacity(struct tier *tier, uint64_t capacity_bytes, int64_t now_ns)
 {
   clock_advance(tier, now_ns);

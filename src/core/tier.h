@@ -75,9 +75,6 @@ void tier_unpin(struct tier *tier, uint32_t model);
 uint32_t tier_pins(const struct tier *tier, uint32_t model);
 /* Takes an entry out (aborted load, or by decision); not reported to the callback. Must be unpinned. */
 void tier_remove(struct tier *tier, uint32_t model);
-/* Evicts one READY unpinned entry through the callback (e.g. a chosen process). FALSE if it is pinned or
- * absent. */
-gboolean tier_evict(struct tier *tier, uint32_t model, int64_t now_ns);
 /* Lowers or raises the limit; evicts what is over. What is pinned stays over the limit only until it is
  * unpinned: then tier_unpin evicts it. A tier with places grows its memory at the end where the limit passes
  * all before: only for a world whose memory is not bounded. */

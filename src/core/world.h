@@ -143,6 +143,12 @@ struct world_ops {
   uint32_t capabilities; /* enum world_capability bits */
 };
 
+/* The functions of a world's table, named PREFIX_now, PREFIX_timer and so on. */
+#define WORLD_FUNCTIONS(PREFIX)                                                                              \
+  .now = PREFIX##_now, .timer = PREFIX##_timer, .timer_cancel = PREFIX##_timer_cancel,                       \
+  .send = PREFIX##_send, .fetch = PREFIX##_fetch, .copy = PREFIX##_copy, .compute = PREFIX##_compute,        \
+  .cancel = PREFIX##_cancel, .fill = PREFIX##_fill, .serve = PREFIX##_serve, .record = PREFIX##_record
+
 struct world {
   const struct world_ops *ops;
   gboolean records; /* somebody listens to records */

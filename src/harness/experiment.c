@@ -193,8 +193,14 @@ struct experiment *experiment_parse(const struct keyfile *keyfile, const char *s
   return g_steal_pointer(&experiment);
 }
 
+struct keyfile *experiment_keyfile(const char *path, GError **error)
+{
+  g_autofree char *found = resolve_path(path, NULL);
+  return keyfile_load(found ? found : path, error);
+}
+
 struct experiment *experiment_load(const char *path, const char *system, char **sets, GError **error)
 {
-  g_autoptr(Keyfile) keyfile = keyfile_load(path, error);
+  g_autoptr(Keyfile) keyfile = experiment_keyfile(path, error);
   return keyfile ? experiment_parse(keyfile, system, sets, error) : NULL;
 }

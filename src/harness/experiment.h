@@ -139,9 +139,10 @@ struct experiment {
   int64_t timeline_from_ns, timeline_to_ns;
 };
 
-/* Reads path. system: whose settings ("" = before any [system X]; the list of systems is in ->systems, and
- * the settings of each of them are checked too). sets: NULL-terminated "section.key=value" texts, applied
- * last; may be NULL. NULL + DM_ERROR_INPUT. */
+/* Reads path, or where that is not there, the shipped file of that name (resolve_path). system: whose
+ * settings ("" = before any [system X]; the list of systems is in ->systems, and the settings of each of them
+ * are checked too). sets: NULL-terminated "section.key=value" texts, applied last; may be NULL. NULL +
+ * DM_ERROR_INPUT. */
 struct experiment *experiment_load(const char *path, const char *system, char **sets, GError **error);
 void experiment_free(struct experiment *experiment);
 typedef struct experiment Experiment; /* for g_autoptr */

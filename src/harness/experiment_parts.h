@@ -30,6 +30,8 @@ void draft_free(struct draft *draft);
 typedef struct draft Draft; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Draft, draft_free)
 
+/* The key file of an experiment: of a name that is not there, the shipped one (resolve_path). */
+struct keyfile *experiment_keyfile(const char *path, GError **error);
 /* experiment_load of a key file in memory. */
 struct experiment *experiment_parse(const struct keyfile *keyfile, const char *system, char **sets,
                                     GError **error);

@@ -178,7 +178,7 @@ static char *config_text(const struct draft *draft, const struct layers *layers,
 
 char *experiment_print_config(const char *path, const char *system, char **sets, GError **error)
 {
-  g_autoptr(Keyfile) keyfile = keyfile_load(path, error);
+  g_autoptr(Keyfile) keyfile = experiment_keyfile(path, error);
   g_autoptr(Layers) layers = keyfile ? layers_new(keyfile, system, sets, error) : NULL;
   g_autoptr(Draft) draft = layers ? draft_build(keyfile, layers, system, sets, error) : NULL;
   return draft ? config_text(draft, layers, error) : NULL;

@@ -58,15 +58,6 @@ void histogram_add(struct histogram *histogram, int64_t ns)
   histogram->bucket[bucket_of(value)]++;
 }
 
-void histogram_merge(struct histogram *histogram, const struct histogram *other)
-{
-  histogram->count += other->count;
-  histogram->sum += other->sum;
-  histogram->max = max_i64(histogram->max, other->max);
-  for (uint32_t i = 0; i < BUCKETS; i++)
-    histogram->bucket[i] += other->bucket[i];
-}
-
 uint64_t histogram_count(const struct histogram *histogram)
 {
   return histogram->count;

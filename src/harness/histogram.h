@@ -10,8 +10,6 @@ struct histogram;
 struct histogram *histogram_new(void);
 void histogram_free(struct histogram *histogram);
 void histogram_add(struct histogram *histogram, int64_t ns);
-/* Adds the counts of other. */
-void histogram_merge(struct histogram *histogram, const struct histogram *other);
 uint64_t histogram_count(const struct histogram *histogram);
 /* The value at quantile q in 0..1 (nearest rank), ns; 0 when empty. */
 int64_t histogram_quantile(const struct histogram *histogram, double q);

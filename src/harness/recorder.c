@@ -117,19 +117,7 @@ static void seam_record(struct world *world, const struct record *record)
   r->inner->ops->record(r->inner, record);
 }
 
-static const struct world_ops seam_ops = {
-    .now = seam_now,
-    .timer = seam_timer,
-    .timer_cancel = seam_timer_cancel,
-    .send = seam_send,
-    .fetch = seam_fetch,
-    .copy = seam_copy,
-    .compute = seam_compute,
-    .cancel = seam_cancel,
-    .fill = seam_fill,
-    .serve = seam_serve,
-    .record = seam_record,
-};
+static const struct world_ops seam_ops = {WORLD_FUNCTIONS(seam)};
 
 /* --- what comes in
  * --------------------------------------------------------------------------------------------------*/

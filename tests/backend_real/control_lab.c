@@ -241,6 +241,13 @@ static void look(void *context)
     loop_quit(lab->loop);
 }
 
+uint32_t lab_joined(const struct lab *lab, enum actor_kind kind)
+{
+  struct hub_counts counts;
+  hub_counts(lab->hub, &counts);
+  return counts.joined[kind];
+}
+
 void lab_await_that(struct lab *lab, gboolean (*until)(struct lab *lab))
 {
   uint64_t timer = loop_timer(lab->loop, loop_now(lab->loop) + PATIENCE_NS, too_late, lab, 0);

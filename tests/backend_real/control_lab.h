@@ -48,6 +48,8 @@ void lab_link_to(struct lab *lab, int number, const char *endpoint, enum actor_k
 /* Runs the loop until `log` holds the text; fails the test after some seconds. */
 void lab_await(struct lab *lab, const GString *log, const char *text);
 /* The same for a condition. */
+/* How many of a kind the hub counts as joined. */
+uint32_t lab_joined(const struct lab *lab, enum actor_kind kind);
 void lab_await_that(struct lab *lab, gboolean (*until)(struct lab *lab));
 void lab_clear_logged(struct lab *lab);
 void lab_run_ns(struct lab *lab, int64_t ns);

@@ -34,6 +34,26 @@ Test(command_model, pack_writes_an_image_once)
   cr_assert_eq(scratch_files(folder), 2);
 }
 
+Test(command_model, verify_reads_all_of_it)
+{
+  g_autoptr(Scratch) folder = scratch_new();
+  g_free(safetensors_write(folder, "in", json, (const uint8_t *)"12345678", 8));
+  g_autofree char *expected =
+      g_strdup_printf("%s/m.dmi: 2 layers, 8 bytes of parameters, all as their checksums say\n", folder);
+  g_autofree char *path = g_build_filename(folder, "m.dmi", NULL), *bytes = NULL;
+  gsize size;
+  g_autoptr(Spawned) packed = model("pack @/in -o @/m.dmi -q", folder);
+  cr_assert_eq(packed->status, 0, "%s", packed->err);
+  g_autoptr(Spawned) good = model("verify @/m.dmi", folder);
+  cr_assert_eq(good->status, 0, "%s", good->err);
+  cr_assert_str_eq(good->out, expected);
+  cr_assert(g_file_get_contents(path, &bytes, &size, NULL));
+  bytes[size - 1] ^= 1;
+  cr_assert(g_file_set_contents(path, bytes, (gssize)size, NULL));
+  g_autoptr(Spawned) bad = model("verify @/m.dmi", folder);
+  expect_refusal(bad, "layer 1: expected checksum");
+}
+
 Test(command_model, bad_usage)
 {
   g_autoptr(Scratch) folder = scratch_new();
@@ -44,7 +64,7 @@ Test(command_model, bad_usage)
   g_autoptr(Spawned) file = model("pack -o @/m.dmi", folder);
   expect_refusal(file, "FILE.safetensors");
   g_autoptr(Spawned) part = model("bag x", folder);
-  expect_refusal(part, "expected \"show\" or \"pack\", found \"bag\"");
+  expect_refusal(part, "expected \"show\" or \"pack\" or \"verify\", found \"bag\"");
   cr_assert_eq(scratch_files(folder), 0);
 }
 

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,7 +54,8 @@ struct program *program_start(const char *folder, const char *const *arguments)
   cr_assert_geq(program->pid, 0, "no process");
   if (program->pid > 0)
     return program;
-  signal(SIGINT, SIG_DFL); /* a shell that ran the tests in the background has it ignored */
+  prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
+  signal(SIGINT, SIG_DFL);          /* a shell that ran the tests in the background has it ignored */
   int empty = open("/dev/null", O_RDONLY);
   if (empty < 0 || dup2(empty, STDIN_FILENO) < 0 || dup2(program->out, STDOUT_FILENO) < 0 ||
       dup2(program->err, STDERR_FILENO) < 0 || chdir(folder) != 0)

@@ -2,6 +2,7 @@
 #include "program.h"
 
 #include <criterion/criterion.h>
+#include <glib/gstdio.h>
 #include <string.h>
 
 Test(usage, version_is_one_line_with_the_number)
@@ -53,4 +54,25 @@ Test(usage, a_wrong_call_is_refused_in_one_line)
   expect_refused(missing, "no-such.db", NULL);
   g_autofree char *left = folder_list(folder);
   cr_assert_str_empty(left, "left behind: %s", left);
+}
+
+/* By the name under which they are shipped, in any folder; one of that name that is there comes first. */
+Test(usage, shipped_experiments_are_found_from_anywhere)
+{
+  g_autoptr(Folder) folder = folder_new();
+  g_autoptr(ProgramOutcome) shipped =
+      program_run(folder, "run", "experiments/quickstart.ini", "--print-config", NULL);
+  cr_assert_eq(shipped->status, 0, "%s", shipped->err);
+  cr_assert(strstr(shipped->out, "name = quickstart"), "%s", shipped->out);
+  g_autoptr(ProgramOutcome) run = program_run(folder, "run", "experiments/quickstart.ini", "--quiet", "--out",
+                                              "here.db", "--set", "workload.limit=50", NULL);
+  cr_assert_eq(run->status, 0, "%s", run->err);
+  g_autofree char *own = g_build_filename(folder, "experiments", NULL);
+  cr_assert_eq(g_mkdir(own, 0700), 0);
+  folder_write(folder, "experiments/quickstart.ini", "[experiment]\nname = my own\nsystem = ideal\n");
+  g_autoptr(ProgramOutcome) mine =
+      program_run(folder, "run", "experiments/quickstart.ini", "--print-config", NULL);
+  expect_refused(mine, "experiments/quickstart.ini:3", NULL);
+  g_autoptr(ProgramOutcome) none = program_run(folder, "run", "experiments/quickestart.ini", NULL);
+  expect_refused(none, "experiments/quickestart.ini", NULL);
 }

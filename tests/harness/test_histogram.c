@@ -103,18 +103,3 @@ Test(histogram, mean_is_exact_where_doubles_are_not)
   cr_assert_eq(histogram_figures(histogram).mean, ((double)((1LL << 60) + 1023)) / 1024 / NS_PER_MS);
   histogram_free(histogram);
 }
-
-Test(histogram, merged_equals_added)
-{
-  struct histogram *a = histogram_new(), *b = histogram_new(), *all = histogram_new();
-  for (int64_t i = 0; i < 5000; i++) {
-    histogram_add(i % 3 ? a : b, i * i * 37);
-    histogram_add(all, i * i * 37);
-  }
-  histogram_merge(a, b);
-  struct latency_figures merged = histogram_figures(a), added = histogram_figures(all);
-  cr_assert_arr_eq(&merged, &added, sizeof merged);
-  histogram_free(a);
-  histogram_free(b);
-  histogram_free(all);
-}
