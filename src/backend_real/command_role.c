@@ -13,8 +13,8 @@
 #include "core/error.h"
 
 struct arguments {
-  char *cluster, *address, *log, *log_format, *metrics, *record;
-  gint index, first_gpu, parent, listening_fd, metrics_fd;
+  char *cluster, *address, *log, *log_format, *metrics, *record, *rdma_device;
+  gint index, first_gpu, gid_index, parent, listening_fd, metrics_fd;
 };
 
 static void arguments_clear(struct arguments *a)
@@ -25,6 +25,7 @@ static void arguments_clear(struct arguments *a)
   g_free(a->log_format);
   g_free(a->metrics);
   g_free(a->record);
+  g_free(a->rdma_device);
 }
 
 /* A child of `run --local` ends with its parent, even one that was killed. */
@@ -46,6 +47,8 @@ static gboolean arguments_read(int argc, char **argv, struct arguments *a, GErro
       {"index", 0, 0, G_OPTION_ARG_INT, &a->index, NULL, NULL},
       {"address", 0, 0, G_OPTION_ARG_FILENAME, &a->address, NULL, NULL},
       {"first-gpu", 0, 0, G_OPTION_ARG_INT, &a->first_gpu, NULL, NULL},
+      {"rdma-device", 0, 0, G_OPTION_ARG_FILENAME, &a->rdma_device, NULL, NULL},
+      {"gid-index", 0, 0, G_OPTION_ARG_INT, &a->gid_index, NULL, NULL},
       {"log", 0, 0, G_OPTION_ARG_FILENAME, &a->log, NULL, NULL},
       {"log-format", 0, 0, G_OPTION_ARG_FILENAME, &a->log_format, NULL, NULL},
       {"metrics", 0, 0, G_OPTION_ARG_FILENAME, &a->metrics, NULL, NULL},
@@ -63,6 +66,9 @@ static gboolean arguments_read(int argc, char **argv, struct arguments *a, GErro
                        argv[0], g_get_prgname(), argv[0]);
   if (a->index < 0 || a->index > 0xffff || a->first_gpu < 0)
     return input_error(error, NULL, 0, "%s: expected --index from 0 to 65535, found %d", argv[0], a->index);
+  if (a->gid_index < -1 || a->gid_index > 0xffff)
+    return input_error(error, NULL, 0, "%s: expected --gid-index from 0 to 65535, found %d", argv[0],
+                       a->gid_index);
   return log_setup(a->log ? a->log : "info", a->log_format, error) && tie_to_parent(a->parent, error);
 }
 
@@ -87,11 +93,16 @@ static void tell_endpoint(void *context, const char *endpoint)
 
 static gboolean run_controller(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.listening_fd = -1, .metrics_fd = -1};
+  struct arguments a = {.listening_fd = -1, .metrics_fd = -1, .gid_index = -1};
   struct key_pair keys;
   struct hub_config hub;
   int metrics;
   gboolean good = arguments_read(argc, argv, &a, error);
+  if (good && (a.address || a.rdma_device || a.index || a.first_gpu || a.gid_index != -1))
+    good =
+        input_error(error, NULL, 0,
+                    "controller: --index, --address, --first-gpu, --rdma-device and --gid-index are options "
+                    "of servers");
   g_autoptr(ClusterFile) file = good ? cluster_file_load(a.cluster, error) : NULL;
   log_process(ACTOR(ACTOR_CONTROLLER, 0));
   good = file && cluster_file_hub(file, &keys, &hub, error) && metrics_socket(&a, &metrics, error) &&
@@ -105,7 +116,7 @@ static gboolean run_controller(int argc, char **argv, GError **error)
 
 static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError **error)
 {
-  struct arguments a = {.listening_fd = -1, .metrics_fd = -1};
+  struct arguments a = {.listening_fd = -1, .metrics_fd = -1, .gid_index = -1};
   struct link_keys keys;
   struct server_options options = {.kind = kind};
   gboolean good = arguments_read(argc, argv, &a, error);
@@ -117,6 +128,8 @@ static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError *
     options.index = (uint32_t)a.index;
     options.first_gpu = (uint32_t)a.first_gpu;
     options.record = a.record;
+    options.rdma_device = a.rdma_device;
+    options.gid_index = a.gid_index;
     options.data_address = a.address ? a.address : (char *)"127.0.0.1";
     good = server_run(&options, error);
   }
@@ -152,6 +165,12 @@ static gboolean run_memory_server(int argc, char **argv, GError **error)
   "                    for `distmind-sim rerun`\n"                                                           \
   "\nEnds on SIGTERM. "
 
+#define RDMA_HELP                                                                                            \
+  "  --rdma-device D   RDMA devices to use, NAME[:PORT],...; default: those on the route to the peer; on "   \
+  "loopback\n"                                                                                               \
+  "                    the first that is active\n"                                                           \
+  "  --gid-index I     of its port; default: the one of the local address (RoCE v2 before v1)\n"
+
 const struct command command_controller = {
     .name = "controller",
     .summary = "the controller of a cluster: all other roles link to it",
@@ -171,7 +190,7 @@ const struct command command_gpu_server = {
             "[--log LEVELS]\n\n"
             "Computes requests on this machine's GPUs, with models that it loads from the memory servers.\n\n"
             "  --index N         its place in the GPU pool, from 0\n"
-            "  --first-gpu G     first of its GPUs on this machine (default 0)\n" COMMON_HELP
+            "  --first-gpu G     first of its GPUs on this machine (default 0)\n" RDMA_HELP COMMON_HELP
             "It may be started while a run is on, if the experiment has a place for it.\n\n"
             "Example:\n  distmind-real gpu-server --cluster cluster.ini --index 0\n",
 };
@@ -185,7 +204,7 @@ const struct command command_memory_server = {
             "Holds shards of the models in memory; GPU servers read them.\n\n"
             "  --index N         its place in the memory pool, from 0\n"
             "  --address A       where GPU servers reach it: data is authenticated by tickets, not "
-            "encrypted\n" COMMON_HELP
+            "encrypted\n" RDMA_HELP COMMON_HELP
             "It may be started while a run is on, if the experiment has a place for it.\n\n"
             "Example:\n  distmind-real memory-server --cluster cluster.ini --index 0 --address 10.0.0.2\n",
 };

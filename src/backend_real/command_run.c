@@ -12,20 +12,23 @@
 /* One command a process: its options and what it opened. */
 static struct {
   gboolean local_wanted, share_gpus;
-  char *cluster, *device, *transport, *images, *log, *log_format, *metrics, *record;
+  char *cluster, *device, *transport, *images, *log, *log_format, *metrics, *record, *rdma_device;
+  gint gid_index; /* -1: not given */
   double pace;
   struct local *local;
   struct client *client;
   struct recording *recording;
   struct client_options options;
   GError *record_error; /* what went wrong with the recording at the end */
-} real;
+} real = {.gid_index = -1};
 
 static const GOptionEntry options[] = {
     {"local", 0, 0, G_OPTION_ARG_NONE, &real.local_wanted, NULL, NULL},
     {"cluster", 0, 0, G_OPTION_ARG_FILENAME, &real.cluster, NULL, NULL},
     {"device", 0, 0, G_OPTION_ARG_FILENAME, &real.device, NULL, NULL},
     {"transport", 0, 0, G_OPTION_ARG_FILENAME, &real.transport, NULL, NULL},
+    {"rdma-device", 0, 0, G_OPTION_ARG_FILENAME, &real.rdma_device, NULL, NULL},
+    {"gid-index", 0, 0, G_OPTION_ARG_INT, &real.gid_index, NULL, NULL},
     {"pace", 0, 0, G_OPTION_ARG_DOUBLE, &real.pace, NULL, NULL},
     {"images", 0, 0, G_OPTION_ARG_FILENAME, &real.images, NULL, NULL},
     {"share-gpus", 0, 0, G_OPTION_ARG_NONE, &real.share_gpus, NULL, NULL},
@@ -51,6 +54,11 @@ static gboolean options_check(GError **error)
     return input_error(error, NULL, 0, "--pace: expected Gbit/s from 0 (none) to 10000, found %g", real.pace);
   if (real.metrics && !real.local_wanted)
     return input_error(error, NULL, 0, "--metrics: goes with --local; of a cluster each role has its own");
+  if ((real.rdma_device || real.gid_index != -1) && !real.local_wanted)
+    return input_error(error, NULL, 0,
+                       "--rdma-device, --gid-index: go with --local; of a cluster each server has its own");
+  if (real.gid_index < -1 || real.gid_index > 0xffff)
+    return input_error(error, NULL, 0, "--gid-index: expected 0 to 65535, found %d", real.gid_index);
   if (real.images && !g_file_test(real.images, G_FILE_TEST_IS_DIR))
     return input_error(error, NULL, 0, "--images: expected a folder of packed images, found \"%s\"",
                        real.images);
@@ -141,7 +149,9 @@ static gboolean real_open(const struct experiment *base, char **sets, gboolean f
     struct local_options local = {.log = real.log ? real.log : "warning",
                                   .log_format = real.log_format,
                                   .metrics = real.metrics,
-                                  .record = real.record};
+                                  .record = real.record,
+                                  .rdma_device = real.rdma_device,
+                                  .gid_index = real.gid_index};
     real.local = local_start(&local, error);
     if (!real.local)
       return FALSE;
@@ -180,6 +190,7 @@ static void real_close(void)
   g_free(real.cluster);
   g_free(real.device);
   g_free(real.transport);
+  g_free(real.rdma_device);
   g_free(real.images);
   g_free(real.log);
   g_free(real.log_format);
@@ -212,8 +223,10 @@ const struct command command_run = {
     .first = "experiments/real-quickstart.ini --local",
     .run = run_command,
     .help =
-        "run EXPERIMENT.ini --local|--cluster CLUSTER.ini [--device auto|cuda|host] [--transport auto|tcp]\n"
-        "           [--pace GBIT_S] [--images FOLDER] [--share-gpus] [--metrics [HOST:]PORT]\n"
+        "run EXPERIMENT.ini --local|--cluster CLUSTER.ini [--device auto|cuda|host] [--transport "
+        "auto|verbs|tcp]\n"
+        "           [--rdma-device D] [--gid-index I] [--pace GBIT_S] [--images FOLDER] [--share-gpus] "
+        "[--metrics [HOST:]PORT]\n"
         "           [--log LEVELS] [--log-format text|json] [--record FILE]\n"
         "           [--system A,B] [--set SECTION.KEY=VALUE]... [--trace FILE] [--seed N]\n"
         "           [--out FILE.db] [--force] [--timeline FILE.json] [--json] [--quiet] [--print-config]\n"
@@ -229,7 +242,10 @@ const struct command command_run = {
         "  --device D        cuda: GPUs; host: the processor stands in for them; auto (default): cuda if "
         "there is "
         "one\n"
-        "  --transport T     tcp; auto (default): the best that both ends have\n"
+        "  --transport T     verbs (RDMA) or tcp; auto (default): the best that all servers have\n"
+        "  --rdma-device D   with --local: RDMA devices of its servers, NAME[:PORT],...; default: the first "
+        "active\n"
+        "  --gid-index I     with --local: of the port; default: the one of the local address\n"
         "  --pace GBIT_S     limits each server's traffic, so that loopback behaves like a NIC of that rate\n"
         "  --images FOLDER   packed images NAME.dmi of the models (`model pack`); else bytes are generated\n"
         "  --share-gpus      several GPU servers may use one GPU\n"

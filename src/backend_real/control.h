@@ -37,6 +37,7 @@
   K(GRANTED, TO_HUB, "memory server to hub", 64)                                                             \
   K(METER, TO_BOTH, "client to hub, hub to servers: how much so far?", 64)                                   \
   K(METERED, TO_BOTH, "server to hub, hub to client", 4096)                                                  \
+  K(LETTER, TO_BOTH, "server to server, by the hub: of their transports", 65536)                             \
   K(RECORDS, TO_BOTH, "server to hub, hub to client: struct record each", 65536)
 
 enum frame_kind {
@@ -56,6 +57,7 @@ struct hello {
   uint32_t epoch;    /* grows with every start of that place: wall clock seconds will do */
   char address[108]; /* where its data plane listens, "" = none */
   char version[64];  /* program_version() */
+  char can[64];      /* transports that can be used there, comma-separated, "" = none */
 };
 
 /* --- the hub

@@ -86,7 +86,8 @@ static const uint8_t *get_text(const uint8_t *at, const uint8_t *end, char *out,
   return at + length;
 }
 
-G_STATIC_ASSERT(16 + 1 + sizeof((struct hello){0}.address) + 1 + sizeof((struct hello){0}.version) <=
+G_STATIC_ASSERT(16 + 1 + sizeof((struct hello){0}.address) + 1 + sizeof((struct hello){0}.version) + 1 +
+                    sizeof((struct hello){0}.can) <=
                 HELLO_BYTES_MAX);
 
 size_t hello_encode(const struct hello *hello, uint8_t out[HELLO_BYTES_MAX])
@@ -95,7 +96,7 @@ size_t hello_encode(const struct hello *hello, uint8_t out[HELLO_BYTES_MAX])
   put32(out + 4, hello->role);
   put32(out + 8, hello->index);
   put32(out + 12, hello->epoch);
-  return (size_t)(put_text(put_text(out + 16, hello->address), hello->version) - out);
+  return (size_t)(put_text(put_text(put_text(out + 16, hello->address), hello->version), hello->can) - out);
 }
 
 const char *hello_decode(const uint8_t *data, size_t size, struct hello *hello)
@@ -120,6 +121,9 @@ const char *hello_decode(const uint8_t *data, size_t size, struct hello *hello)
   at = get_text(at, end, hello->version, sizeof hello->version);
   if (!at)
     return "a hello with a version that is none";
+  at = get_text(at, end, hello->can, sizeof hello->can);
+  if (!at)
+    return "a hello with transports that are none";
   return at == end ? NULL : "a hello with bytes after its end";
 }
 

@@ -189,6 +189,8 @@ static gboolean all_up(const struct coordinator *c)
 void coordinator_members_changed(struct coordinator *c)
 {
   if (c->stage == RUN_GATHERING && members_all(c, STAGE_LINKED)) {
+    if (!transport_resolve(c))
+      return;
     c->stage = RUN_PREPARING;
     wait_until(c, PREPARE_NS);
     for (guint i = 0; i < c->members->len; i++) {
@@ -242,7 +244,7 @@ static const char *on_joined(void *context, actor_id peer, const struct hello *h
     return "there is a controller";
   if (ACTOR_KIND(peer) == ACTOR_CLIENT)
     return NULL;
-  member_linked(c, peer);
+  member_linked(c, peer, hello->can);
   if (c->stage != RUN_NONE)
     coordinator_members_changed(c);
   return NULL;
@@ -283,6 +285,8 @@ static void on_frame(void *context, actor_id peer, enum frame_kind kind, const u
     member_granted(c, member, data, size);
   else if (kind == FRAME_METERED || kind == FRAME_ENDED)
     meter_answer(c, member, data, size);
+  else if (kind == FRAME_LETTER)
+    letter_forward(c, member, data, size);
   else if (kind == FRAME_RECORDS && c->spec.records)
     hub_send(c->hub, c->client, kind, data, size);
 }

@@ -21,6 +21,7 @@ enum member_stage {
 struct member {
   actor_id id;
   enum member_stage stage;
+  char can[64];         /* transports, of its hello */
   char *address, *text; /* of READY */
   gboolean up;          /* its JOIN has passed, in this run */
   uint32_t metered;     /* number of its last answer */
@@ -33,7 +34,9 @@ struct grant {
   actor_id reader;
   uint32_t shelf;
   struct ticket_secret secret;
-  gboolean granted; /* the shelf knows */
+  gboolean granted;      /* the shelf knows */
+  int64_t letters_since; /* a second of letters between the two began then */
+  uint32_t letters;      /* in it */
 };
 
 enum run_stage { RUN_NONE, RUN_GATHERING, RUN_PREPARING, RUN_STARTING, RUN_ON, RUN_ENDING };
@@ -80,12 +83,13 @@ void coordinator_over(struct coordinator *c);
 void coordinator_members_changed(struct coordinator *c);
 
 /* coordinator_members.c */
+struct grant *grant_find(struct coordinator *c, actor_id reader, uint32_t shelf);
 struct member *member_find(struct coordinator *c, actor_id id);
 gboolean member_founds(const struct coordinator *c, actor_id id);
 gboolean member_has_place(const struct coordinator *c, actor_id id);
 /* Every place that the run starts with has a server at `stage` or beyond. */
 gboolean members_all(const struct coordinator *c, enum member_stage stage);
-void member_linked(struct coordinator *c, actor_id id);
+void member_linked(struct coordinator *c, actor_id id, const char *can);
 void member_lost(struct coordinator *c, struct member *member);
 void member_prepare(struct coordinator *c, struct member *member);
 void member_ready(struct coordinator *c, struct member *member, const uint8_t *data, size_t size);
@@ -95,6 +99,13 @@ void member_granted(struct coordinator *c, struct member *member, const uint8_t 
 /* Grants what is missing; once all is granted, GO to all with the pool as it is now. */
 void members_connect(struct coordinator *c);
 void members_end(struct coordinator *c);
+
+/* coordinator_transport.c */
+/* "auto" becomes the best transport that every server has with which the run begins. FALSE: there is none;
+ * the run has failed. */
+gboolean transport_resolve(struct coordinator *c);
+/* Carries a letter on, if one of the two may read the other. */
+void letter_forward(struct coordinator *c, struct member *from, const uint8_t *data, size_t size);
 
 /* coordinator_metrics.c */
 void coordinator_metrics(void *context, GString *text);

@@ -47,7 +47,7 @@ gboolean members_all(const struct coordinator *c, enum member_stage stage)
 /* --- links
  * ----------------------------------------------------------------------------------------------------------*/
 
-void member_linked(struct coordinator *c, actor_id id)
+void member_linked(struct coordinator *c, actor_id id, const char *can)
 {
   struct member *member = member_find(c, id);
   if (!member) {
@@ -56,6 +56,7 @@ void member_linked(struct coordinator *c, actor_id id)
     member = member_find(c, id);
   }
   member->stage = STAGE_LINKED;
+  g_strlcpy(member->can, can, sizeof member->can);
   if (c->stage >= RUN_PREPARING && c->stage <= RUN_ON && member_has_place(c, id))
     member_prepare(c, member);
 }
@@ -130,7 +131,7 @@ void member_failed(struct coordinator *c, struct member *member, const uint8_t *
 /* --- who may read whom
  * ----------------------------------------------------------------------------------------------*/
 
-static struct grant *grant_find(struct coordinator *c, actor_id reader, uint32_t shelf)
+struct grant *grant_find(struct coordinator *c, actor_id reader, uint32_t shelf)
 {
   for (guint i = 0; i < c->grants->len; i++) {
     struct grant *grant = &g_array_index(c->grants, struct grant, i);

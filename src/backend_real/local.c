@@ -24,7 +24,8 @@ struct child {
 };
 
 struct local {
-  char *folder, *cluster_file, *hub_file, *program, *log, *log_format, *record;
+  char *folder, *cluster_file, *hub_file, *program, *log, *log_format, *record, *rdma_device;
+  int gid_index;        /* -1 = chosen */
   char *metrics_host;   /* "HOST:" or "" */
   guint64 metrics_port; /* the next process's; 0: none are served */
   GArray *children;     /* of struct child */
@@ -186,6 +187,10 @@ gboolean local_ensure(struct local *l, enum actor_kind kind, uint32_t index, uin
   GPtrArray *arguments = g_ptr_array_new_with_free_func(g_free);
   add(arguments, "--cluster", l->cluster_file);
   add_number(arguments, "--index", index);
+  if (l->rdma_device)
+    add(arguments, "--rdma-device", l->rdma_device);
+  if (l->gid_index >= 0)
+    add_number(arguments, "--gid-index", l->gid_index);
   if (kind == ACTOR_GPU_SERVER)
     add_number(arguments, "--first-gpu", first_gpu);
   else
@@ -225,6 +230,8 @@ struct local *local_start(const struct local_options *options, GError **error)
   l->log = g_strdup(options->log);
   l->log_format = g_strdup(options->log_format);
   l->record = g_strdup(options->record);
+  l->rdma_device = g_strdup(options->rdma_device);
+  l->gid_index = options->gid_index;
   gboolean good = !options->metrics || read_metrics(l, options->metrics, error);
   l->program = good ? g_file_read_link("/proc/self/exe", error) : NULL;
   l->folder = l->program ? g_dir_make_tmp("distmind-XXXXXX", error) : NULL;
@@ -294,6 +301,7 @@ void local_stop(struct local *l)
   g_free(l->log_format);
   g_free(l->metrics_host);
   g_free(l->record);
+  g_free(l->rdma_device);
   g_free(l);
 }
 

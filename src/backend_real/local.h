@@ -10,8 +10,10 @@ struct local;
 /* What each of the processes is told. */
 struct local_options {
   const char *log, *log_format; /* log.h; format may be NULL */
-  const char *metrics; /* [HOST:]PORT of the controller's; each other has the next port; NULL = none */
-  const char *record;  /* their --record; NULL = none */
+  const char *metrics;     /* [HOST:]PORT of the controller's; each other has the next port; NULL = none */
+  const char *record;      /* their --record; NULL = none */
+  const char *rdma_device; /* the servers' --rdma-device; NULL = by the route */
+  int gid_index;           /* their --gid-index; -1 = chosen */
 };
 
 /* Starts the controller's process. What all of them log goes to standard error. */

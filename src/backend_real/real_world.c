@@ -308,6 +308,12 @@ void real_world_set_shelf(struct real_world *rw, const struct transport_ops *tra
   rw->shelf = shelf;
 }
 
+static void post(void *context, uint32_t server, const void *letter, size_t size)
+{
+  const struct real_world *rw = context;
+  rw->is.post(rw->is.context, server, letter, size);
+}
+
 gboolean real_world_open_reader(struct real_world *rw, const struct transport_ops *transport,
                                 const struct transport_options *options, GError **error)
 {
@@ -315,6 +321,7 @@ gboolean real_world_open_reader(struct real_world *rw, const struct transport_op
                                  .self = rw->is.self,
                                  .options = *options,
                                  .ended = real_fetch_ended,
+                                 .post = rw->is.post ? post : NULL,
                                  .context = rw};
   rw->transport = transport;
   rw->reader = transport->reader_new(&config, error);
@@ -356,6 +363,12 @@ void real_world_peer(struct real_world *rw, uint32_t server, const char *address
 {
   rw->peers |= 1ULL << server;
   rw->transport->reader_peer(rw->reader, server, address, secret);
+}
+
+void real_world_letter(struct real_world *rw, uint32_t server, const uint8_t *letter, size_t size)
+{
+  if (rw->reader && rw->transport->reader_letter)
+    rw->transport->reader_letter(rw->reader, server, letter, size);
 }
 
 void real_world_drop_peer(struct real_world *rw, uint32_t server)

@@ -28,6 +28,8 @@ struct real_world_config {
   /* Reads from a memory server failed: it was dropped and the actor told; whether it can be read again is the
    * role's to find out. May be NULL. */
   void (*peer_broken)(void *context, uint32_t server);
+  /* A letter of the reader to a memory server's shelf (transport.h). NULL: nobody carries letters. */
+  void (*post)(void *context, uint32_t server, const void *letter, size_t size);
   void *context;
 };
 
@@ -53,6 +55,7 @@ struct device *real_world_device(struct real_world *rw);
 /* A memory server can be read, or no longer: its reads end as failed. */
 void real_world_peer(struct real_world *rw, uint32_t server, const char *address,
                      const struct ticket_secret *secret);
+void real_world_letter(struct real_world *rw, uint32_t server, const uint8_t *letter, size_t size);
 void real_world_drop_peer(struct real_world *rw, uint32_t server);
 
 /* The first thing that must fail a run (a wrong byte, a broken device), or NULL. */

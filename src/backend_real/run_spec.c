@@ -167,6 +167,32 @@ gboolean run_grant_unpack(const uint8_t *data, size_t size, uint32_t *run, actor
   return secret_read(key, secret);
 }
 
+/* --- letters
+ * --------------------------------------------------------------------------------------------------------*/
+
+GBytes *run_letter_pack(const struct run_letter *letter)
+{
+  return pack(g_variant_new("(uub@ay)", letter->run, letter->peer, letter->to_shelf,
+                            g_variant_new_fixed_array(G_VARIANT_TYPE_BYTE, letter->bytes, letter->size, 1)));
+}
+
+gboolean run_letter_unpack(const uint8_t *data, size_t size, struct run_letter *letter, GVariant **hold)
+{
+  g_autoptr(GVariant) value = parse("(uubay)", data, size);
+  GVariant *bytes;
+  if (!value)
+    return FALSE;
+  *letter = (struct run_letter){0};
+  g_variant_get(value, "(uub@ay)", &letter->run, &letter->peer, &letter->to_shelf, &bytes);
+  letter->bytes = g_variant_get_fixed_array(bytes, &letter->size, 1);
+  if (letter->size <= LETTER_BYTES_MAX) {
+    *hold = bytes;
+    return TRUE;
+  }
+  g_variant_unref(bytes);
+  return FALSE;
+}
+
 /* --- meters
  * ---------------------------------------------------------------------------------------------------------*/
 

@@ -56,6 +56,19 @@ GBytes *run_grant_pack(uint32_t run, actor_id reader, const struct ticket_secret
 gboolean run_grant_unpack(const uint8_t *data, size_t size, uint32_t *run, actor_id *reader,
                           struct ticket_secret *secret);
 
+/* LETTER: what the transport of a reader writes to that of a shelf, or back. To the hub, peer is whom it is
+ * for; from the hub, whom it is from. */
+struct run_letter {
+  uint32_t run;
+  actor_id peer;
+  gboolean to_shelf;
+  const uint8_t *bytes; /* [size], at most LETTER_BYTES_MAX */
+  size_t size;
+};
+GBytes *run_letter_pack(const struct run_letter *letter);
+/* Bytes point into *hold, which is the caller's to unref. */
+gboolean run_letter_unpack(const uint8_t *data, size_t size, struct run_letter *letter, GVariant **hold);
+
 /* METERED, ENDED: what a server has used. failure: "" or why the run is no good (a wrong byte). */
 struct run_meter {
   uint32_t run, number; /* of the METER that asked */

@@ -113,7 +113,10 @@ static gboolean run_open(struct server *s, GError **error)
   s->transport = transport_by_name(s->spec.transport, error);
   if (!s->transport)
     return FALSE;
-  s->transport_options = (struct transport_options){.pace_bytes_s = gbit_to_bytes_per_s(s->spec.pace_gbit_s)};
+  s->transport_options = (struct transport_options){.pace_bytes_s = gbit_to_bytes_per_s(s->spec.pace_gbit_s),
+                                                    .rdma_device = s->options->rdma_device,
+                                                    .gid_given = s->options->gid_index >= 0,
+                                                    .gid_index = (uint32_t)MAX(s->options->gid_index, 0)};
   s->images = images_new(s->setup->catalog, *s->spec.image_folder ? s->spec.image_folder : NULL, error);
   if (!s->images || !host_memory_map(&s->memory, s->kind->memory_bytes(&s->setup->config, s->options->index),
                                      s->kind->touch, error))
@@ -124,6 +127,7 @@ static gboolean run_open(struct server *s, GError **error)
                                     .send = send_message,
                                     .record = s->spec.records ? send_record : NULL,
                                     .peer_broken = server_peer_broken,
+                                    .post = server_post_to_shelf,
                                     .context = s};
   s->rw = real_world_new(&world);
   real_world_set_memory(s->rw, &s->memory, s->images);
@@ -255,6 +259,8 @@ static void on_frame(void *context, enum frame_kind kind, const uint8_t *data, s
     go(s, data, size);
   else if (kind == FRAME_GRANT)
     grant(s, data, size);
+  else if (kind == FRAME_LETTER)
+    server_letter(s, data, size);
   else if (kind == FRAME_METER || kind == FRAME_END)
     metered(s, kind, data, size);
 }
@@ -307,6 +313,8 @@ static void link_open(struct server *s, int64_t timeout_ns, GError **error)
   s->epoch = MAX(s->epoch + 1, (uint32_t)(g_get_real_time() / G_USEC_PER_SEC));
   hello.epoch = s->epoch;
   g_strlcpy(hello.version, program_version(), sizeof hello.version);
+  g_autofree char *can = transports_usable();
+  g_strlcpy(hello.can, can, sizeof hello.can);
   config.connect_timeout_ns = timeout_ns;
   s->link = link_new(s->loop, &config, &hello, &link_ops, s, error);
 }

@@ -20,6 +20,8 @@ struct server_options {
   char *data_address; /* HOST or HOST:PORT where its shelf listens */
   uint32_t first_gpu; /* ordinal of its first GPU on this machine */
   int metrics;        /* socket to serve them on, which it takes; -1 = none */
+  char *rdma_device;  /* transport.h; NULL: by the route */
+  gint gid_index;     /* -1: chosen */
   char *record;       /* recordings go to files of this name (recording_create), NULL: nowhere */
 };
 
@@ -78,7 +80,10 @@ extern const struct server_kind server_kind_gpu, server_kind_memory;
  * controller may take this server in again, as one that joins. */
 gboolean server_run(const struct server_options *options, GError **error);
 
-/* server_peers.c: whom it reads from */
+/* server_peers.c: whom it reads from, and letters between its transport and others' */
+void server_post_to_shelf(void *context, uint32_t server, const void *letter, size_t size);
+void server_post_to_reader(void *context, actor_id reader, const void *letter, size_t size);
+void server_letter(struct server *s, const uint8_t *data, size_t size);
 void server_peers_set(struct server *s, GArray *peers); /* takes the array */
 /* Before the actor is told: a dead one's reads must end before it looks for copies. */
 void server_peers_follow(struct server *s, const struct message *message);

@@ -14,7 +14,9 @@ static gboolean open_parts(struct server *s, GError **error)
   struct shelf_config shelf = {.memory = {s->memory.base, s->memory.bytes},
                                .address = address,
                                .index = index,
-                               .options = s->transport_options};
+                               .options = s->transport_options,
+                               .post = server_post_to_reader,
+                               .context = s};
   s->shelf = s->transport->shelf_new(&shelf, error);
   if (!s->shelf || !real_world_open_reader(s->rw, s->transport, &s->transport_options, error))
     return FALSE;

@@ -94,6 +94,41 @@ static void follow_place(struct server *s, const struct message_place *m)
       peer_drop(s, i);
 }
 
+/* --- letters
+ * --------------------------------------------------------------------------------------------------------*/
+
+static void post(struct server *s, actor_id to, gboolean to_shelf, const void *bytes, size_t size)
+{
+  struct run_letter letter = {
+      .run = s->spec.run, .peer = to, .to_shelf = to_shelf, .bytes = bytes, .size = size};
+  g_autoptr(GBytes) frame = run_letter_pack(&letter);
+  gsize length;
+  const void *data = g_bytes_get_data(frame, &length);
+  link_send(s->link, FRAME_LETTER, data, length);
+}
+
+void server_post_to_shelf(void *context, uint32_t server, const void *letter, size_t size)
+{
+  post(context, ACTOR(ACTOR_MEMORY_SERVER, server), TRUE, letter, size);
+}
+
+void server_post_to_reader(void *context, actor_id reader, const void *letter, size_t size)
+{
+  post(context, reader, FALSE, letter, size);
+}
+
+void server_letter(struct server *s, const uint8_t *data, size_t size)
+{
+  struct run_letter letter;
+  g_autoptr(GVariant) hold = NULL;
+  if (!run_letter_unpack(data, size, &letter, &hold) || letter.run != s->spec.run || !s->rw)
+    return;
+  if (!letter.to_shelf)
+    real_world_letter(s->rw, ACTOR_INDEX(letter.peer), letter.bytes, letter.size);
+  else if (s->shelf && s->transport->shelf_letter)
+    s->transport->shelf_letter(s->shelf, letter.peer, letter.bytes, letter.size);
+}
+
 void server_peers_follow(struct server *s, const struct message *m)
 {
   uint64_t bit = m->type == MESSAGE_MEMBER ? 1ULL << m->member.index : 0;

@@ -16,6 +16,15 @@ const struct transport_ops *const *transports(void)
   return all_transports;
 }
 
+char *transports_usable(void)
+{
+  GString *names = g_string_new(NULL);
+  for (const struct transport_ops *const *t = all_transports; *t; t++)
+    if (!(*t)->missing())
+      g_string_append_printf(names, "%s%s", names->len ? "," : "", (*t)->name);
+  return g_string_free(names, FALSE);
+}
+
 static const struct transport_ops *first_usable(GError **error)
 {
   g_autoptr(GString) why = g_string_new(NULL);

@@ -77,6 +77,7 @@ struct reader_config {
 
 struct transport_ops {
   const char *name;
+  gboolean paces; /* can hold its traffic to a rate */
   /* NULL = can be used on this machine, else why not. */
   const char *(*missing)(void);
 
@@ -115,6 +116,8 @@ struct transport_ops {
 
 /* NULL-terminated, best first. */
 const struct transport_ops *const *transports(void);
+/* Names of those that can be used here, best first, comma-separated; g_free. */
+char *transports_usable(void);
 /* "auto" takes the first that can be used. NULL + DM_ERROR_INPUT: unknown, or why it cannot be used here. */
 const struct transport_ops *transport_by_name(const char *name, GError **error);
 

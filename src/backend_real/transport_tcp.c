@@ -16,6 +16,7 @@ uint32_t tcp_threads(const struct transport_options *options)
 const struct transport_ops transport_tcp = {
     .name = "tcp",
     .missing = tcp_missing,
+    .paces = TRUE,
     .shelf_new = tcp_shelf_new,
     .shelf_free = tcp_shelf_free,
     .shelf_address = tcp_shelf_address,

@@ -159,6 +159,10 @@ Test(control_hostile, malformed_hellos)
 
   b = hello_frame(&hello);
   b.size--;
+  refused_hello(lab, &keys, &b, "a hello with transports that are none");
+
+  b = hello_frame(&hello);
+  b.size -= 2;
   refused_hello(lab, &keys, &b, "a hello with a version that is none");
 
   b = hello_frame(&hello);

@@ -2,7 +2,9 @@
 #include <criterion/criterion.h>
 #include <string.h>
 
+#include "backend_real/control_frame.h"
 #include "backend_real/run_spec.h"
+#include "backend_real/transport.h"
 
 /* Every prefix, and every byte changed, is refused or parses into something. */
 static void mangle(GBytes *bytes, gboolean (*parses)(const uint8_t *data, size_t size))
@@ -133,4 +135,28 @@ Test(run_spec, a_peer_of_no_pool_is_refused)
   gsize size;
   const uint8_t *data = g_bytes_get_data(bytes, &size);
   cr_expect(!parses_peers(data, size));
+}
+
+Test(run_spec, a_letter_survives_the_wire)
+{
+  uint8_t bytes[LETTER_BYTES_MAX + 1];
+  for (size_t i = 0; i < sizeof bytes; i++)
+    bytes[i] = (uint8_t)(i * 7);
+  const size_t sizes[] = {0, 1, LETTER_BYTES_MAX, LETTER_BYTES_MAX + 1};
+  for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+    const struct run_letter letter = {
+        .run = 3, .peer = ACTOR(ACTOR_MEMORY_SERVER, 2), .to_shelf = TRUE, .bytes = bytes, .size = sizes[i]};
+    struct run_letter read;
+    g_autoptr(GVariant) hold = NULL;
+    g_autoptr(GBytes) wire = run_letter_pack(&letter);
+    gsize size;
+    const uint8_t *data = g_bytes_get_data(wire, &size);
+    gboolean good = run_letter_unpack(data, size, &read, &hold);
+    cr_assert_eq(good, sizes[i] <= LETTER_BYTES_MAX, "%zu bytes", sizes[i]);
+    if (!good)
+      continue;
+    cr_expect(read.run == 3 && read.peer == letter.peer && read.to_shelf && read.size == sizes[i]);
+    cr_expect(sizes[i] == 0 || memcmp(read.bytes, bytes, sizes[i]) == 0);
+    cr_expect_leq(size, frame_payload_max(FRAME_LETTER));
+  }
 }

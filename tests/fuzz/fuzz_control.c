@@ -25,6 +25,7 @@ static void fuzz_hello(const uint8_t *data, size_t size)
     return;
   check_text(hello.address, sizeof hello.address);
   check_text(hello.version, sizeof hello.version);
+  check_text(hello.can, sizeof hello.can);
   g_assert(hello.role == ACTOR_CLIENT || hello.role == ACTOR_GPU_SERVER || hello.role == ACTOR_MEMORY_SERVER);
   g_assert(hello_encode(&hello, again) == size && memcmp(again, data, size) == 0);
 }
