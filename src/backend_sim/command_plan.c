@@ -162,6 +162,6 @@ const struct command command_plan = {
         "examples:\n"
         "  distmind-sim plan experiments/quickstart.ini --vary cluster.gpu_servers=1..64 --hold "
         "'slo_attainment>=0.99'\n"
-        "  distmind-sim plan experiments/quickstart.ini --vary workload.load=0.5..2/0.05 --hold "
+        "  distmind-sim plan experiments/quickstart.ini --vary workload.load=0.8..1.4/0.05 --hold "
         "'latency_ms.p99<=500' --most\n",
 };
