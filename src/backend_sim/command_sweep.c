@@ -47,7 +47,7 @@ static void report_failures(const struct sweep *sweep)
 
 static struct sweep_view *view_of(const struct sweep *sweep, GError **error)
 {
-  if (sweep_count(sweep, TASK_STORED) + sweep_count(sweep, TASK_FILED) == 0)
+  if (sweep_count(sweep, TASK_STORED) + sweep_count(sweep, TASK_WRITTEN) == 0)
     return sweep_view_empty(sweep->axes, sweep->count);
   g_autoptr(StoreReader) reader = store_open(sweep->out, error);
   return reader ? sweep_view_read(reader, error) : NULL;
