@@ -1,7 +1,6 @@
 #!/bin/bash
 # Installs what a target needs and the machine lacks: `scripts/deps.sh GROUP...`, by default "build check".
-# Groups: build (programs and the demo), check (tests), lint, fuzz, bench (a yardstick; optional), slurm
-# (optional).
+# Groups: build (programs and the demo), check (tests), lint, fuzz, bench (a yardstick; optional).
 #
 # What is missing is found by a probe (a command, a pkg-config module, a header), not by the package's name, so that no
 # network is touched when all is there, and another distribution or a package built by hand will do as well.
@@ -16,7 +15,7 @@ has_libfuzzer() {
     clang -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null
 }
 
-# GROUP PACKAGE PROBE ARGUMENT, in the order in which probes need one another.
+# GROUP PACKAGE PROBE ARGUMENT, in the order in which probes need one another. slurm is for check-slurm, and optional.
 packages() {
   cat <<'LIST'
 build make            has_command make
@@ -31,8 +30,6 @@ build libzmq3-dev     has_module libzmq
 build gnuplot-nox     has_command gnuplot
 check libcriterion-dev has_module criterion
 check sqlite3         has_command sqlite3
-slurm slurm-wlm       has_command slurmctld
-slurm munge           has_command munged
 lint  clang-format    has_command clang-format
 lint  cppcheck        has_command cppcheck
 lint  universal-ctags has_command ctags
@@ -40,6 +37,8 @@ fuzz  clang           has_command clang
 fuzz  libclang-rt-dev has_libfuzzer -
 bench g++             has_command g++
 bench libsimgrid-dev  has_module simgrid
+slurm slurm-wlm       has_command slurmctld
+slurm munge           has_command munged
 LIST
 }
 
