@@ -18,7 +18,7 @@ has_libfuzzer() {
     clang -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null
 }
 
-# GROUP PACKAGE PROBE ARGUMENT, in the order in which probes need one another.
+# GROUP PACKAGE PROBE ARGUMENT, in the order in which probes need one another. slurm is for check-slurm, and optional.
 packages() {
   cat <<'LIST'
 build make            has_command make
@@ -35,8 +35,6 @@ build libhwloc-dev    has_module hwloc
 build gnuplot-nox     has_command gnuplot
 check libcriterion-dev has_module criterion
 check sqlite3         has_command sqlite3
-slurm slurm-wlm       has_command slurmctld
-slurm munge           has_command munged
 paper sqlite3         has_command sqlite3
 lint  clang-format    has_command clang-format
 lint  cppcheck        has_command cppcheck
@@ -56,6 +54,8 @@ verbs iproute2        has_command rdma
 verbs ibverbs-providers has_file /usr/lib/*/libibverbs/librxe-*.so
 verbs ibverbs-utils   has_command ibv_rc_pingpong
 verbs perftest        has_command ib_read_bw
+slurm slurm-wlm       has_command slurmctld
+slurm munge           has_command munged
 LIST
 }
 

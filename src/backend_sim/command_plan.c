@@ -15,39 +15,32 @@ struct arguments {
   gboolean most;
 };
 
-/* What stands in OUT of the experiment: its name, and whether a run uses estimated profiles. */
-static gboolean read_about(const struct sweep *sweep, char **name, gboolean *estimated, GError **error)
+/* Whether a run in OUT uses estimated profiles. */
+static gboolean uses_estimates(const struct sweep *sweep)
 {
-  *estimated = FALSE;
-  if (sweep_count(sweep, TASK_STORED) + sweep_count(sweep, TASK_FILED) == 0) {
-    *name = g_path_get_basename(sweep->experiment);
-    return TRUE;
-  }
-  g_autoptr(StoreReader) reader = store_open(sweep->out, error);
-  g_autoptr(GPtrArray) runs = reader ? store_runs(reader, error) : NULL;
-  if (!runs)
+  if (sweep_count(sweep, TASK_STORED) + sweep_count(sweep, TASK_WRITTEN) == 0)
     return FALSE;
-  *name = g_strdup(runs->len ? ((const struct stored_run *)runs->pdata[0])->experiment : "");
-  for (guint i = 0; i < runs->len; i++)
-    *estimated = *estimated || strstr(((const struct stored_run *)runs->pdata[i])->notices, "estimated");
-  return TRUE;
+  g_autoptr(StoreReader) reader = store_open(sweep->out, NULL);
+  g_autoptr(GPtrArray) runs = reader ? store_runs(reader, NULL) : NULL;
+  for (guint i = 0; runs && i < runs->len; i++)
+    if (strstr(((const struct stored_run *)runs->pdata[i])->notices, "estimated"))
+      return TRUE;
+  return FALSE;
 }
 
 static gboolean show(const struct plan *plan, const struct arguments *a, GError **error)
 {
-  g_autofree char *name = NULL;
-  gboolean estimated;
-  if (!read_about(plan->sweep, &name, &estimated, error))
-    return FALSE;
+  const char *name = plan->sweep->name;
   if (a->sweep.json) {
     g_autofree char *text = plan_json(plan, name);
     fputs(text, stdout);
   } else {
+    printf("%s: ", name);
     plan_table(plan, stdout);
     if (g_file_test(plan->sweep->out, G_FILE_TEST_EXISTS))
       printf("\nresults: %s\n", plan->sweep->out);
   }
-  return !a->plot || plan_plot(plan, name, estimated, a->plot, error);
+  return !a->plot || plan_plot(plan, name, uses_estimates(plan->sweep), a->plot, error);
 }
 
 /* Points that could not be set up are part of the answer; a run that failed is not. */
@@ -162,6 +155,6 @@ const struct command command_plan = {
         "examples:\n"
         "  distmind-sim plan experiments/quickstart.ini --vary cluster.gpu_servers=1..64 --hold "
         "'slo_attainment>=0.99'\n"
-        "  distmind-sim plan experiments/quickstart.ini --vary workload.load=0.5..2/0.05 --hold "
+        "  distmind-sim plan experiments/quickstart.ini --vary workload.load=0.8..1.4/0.05 --hold "
         "'latency_ms.p99<=500' --most\n",
 };

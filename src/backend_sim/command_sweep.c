@@ -47,7 +47,7 @@ static void report_failures(const struct sweep *sweep)
 
 static struct sweep_view *view_of(const struct sweep *sweep, GError **error)
 {
-  if (sweep_count(sweep, TASK_STORED) + sweep_count(sweep, TASK_FILED) == 0)
+  if (sweep_count(sweep, TASK_STORED) + sweep_count(sweep, TASK_WRITTEN) == 0)
     return sweep_view_empty(sweep->axes, sweep->count);
   g_autoptr(StoreReader) reader = store_open(sweep->out, error);
   return reader ? sweep_view_read(reader, error) : NULL;
@@ -262,7 +262,7 @@ const struct command command_sweep = {
         "another experiment, program, --set or --vary it is refused unless --force is given.\n"
         "\n"
         "examples:\n"
-        "  distmind-sim sweep experiments/quickstart.ini --vary workload.load=0.5..0.9/0.1 --system "
+        "  distmind-sim sweep experiments/quickstart.ini --vary workload.load=0.8..1.2/0.1 --system "
         "distmind,mps\n"
         "  distmind-sim sweep experiments/quickstart.ini --vary cluster.gpu_servers=1,2,4 --vary "
         "cluster.gpu_model_gb=4..16*2 --out g.db\n"

@@ -98,7 +98,7 @@ static gboolean read_done(struct plan *plan, GError **error)
   guint at = 0; /* runs are in order of tasks */
   for (uint64_t i = 0; i < plan->sweep->count; i++) {
     const struct sweep_task *task = &plan->sweep->task[i];
-    if (task->state == TASK_FILED && !read_filed(plan, i, error))
+    if (task->state == TASK_WRITTEN && !read_filed(plan, i, error))
       return FALSE;
     if (task->state != TASK_STORED)
       continue;
@@ -236,6 +236,8 @@ gboolean plan_run(struct plan *plan, guint jobs, gboolean quiet, volatile sig_at
   job.progress = progress_new(0, "plan", quiet);
   gboolean good = pool_run(&job_ops, &job, jobs, interrupted, error);
   progress_free(job.progress);
+  if (good && *interrupted)
+    sweep_look(plan->sweep); /* a task may have been done whose process had not ended */
   return good;
 }
 

@@ -11,8 +11,6 @@
 #include "harness/backend.h"
 #include "harness/store_files.h"
 
-#define CHECKED_ENDS 64 /* values at each end of an axis that are read before anything runs */
-
 /* Rows of every task would be gigabytes: a sweep's database has figures only, unless it is told otherwise. */
 static const char *const quiet_outputs[] = {"output.requests=none", "output.usage=none",
                                             "output.decisions=none", "output.timeline=none"};
@@ -20,7 +18,7 @@ static const char *const quiet_outputs[] = {"output.requests=none", "output.usag
 /* --- settings
  * -------------------------------------------------------------------------------------------------------*/
 
-static char **sets_of(const struct sweep *sweep, const guint *index)
+char **sweep_sets_at(const struct sweep *sweep, const guint *index)
 {
   GPtrArray *sets = g_ptr_array_new();
   for (char **set = sweep->sets; *set; set++)
@@ -38,7 +36,7 @@ char **sweep_task_sets(const struct sweep *sweep, uint64_t task)
   g_autofree guint *index = g_new0(guint, sweep->axes->len + 1);
   for (guint i = 0; i < sweep->axes->len; i++)
     index[i] = axes_index(sweep->axes, task / sweep->system_count, i);
-  return sets_of(sweep, index);
+  return sweep_sets_at(sweep, index);
 }
 
 const char *sweep_task_system(const struct sweep *sweep, uint64_t task)
@@ -155,9 +153,9 @@ static gboolean check_values(const struct sweep *sweep, GError **error)
   for (guint i = 0; i < sweep->axes->len; i++) {
     const struct axis *axis = sweep->axes->pdata[i];
     for (index[i] = 0; index[i] < axis->count; index[i]++) {
-      if (index[i] >= CHECKED_ENDS && index[i] + CHECKED_ENDS < axis->count)
+      if (index[i] >= SWEEP_CHECKED_ENDS && index[i] + SWEEP_CHECKED_ENDS < axis->count)
         continue;
-      g_auto(GStrv) sets = sets_of(sweep, index);
+      g_auto(GStrv) sets = sweep_sets_at(sweep, index);
       g_autoptr(Experiment) experiment = experiment_load(sweep->experiment, "", sets, error);
       if (!experiment) {
         g_prefix_error(error, "--vary %s: ", axis->key);
@@ -196,6 +194,7 @@ static gboolean sweep_init(struct sweep *sweep, const struct sweep_spec *spec, G
   if (!base || !seeds_init(sweep, spec->repeat, base->seed, error) || !check_axes(sweep, error) ||
       !check_values(sweep, error))
     return FALSE;
+  sweep->name = g_strdup(base->name);
   sweep->systems = g_strdupv(base->systems);
   if (!count_tasks(sweep, error))
     return FALSE;
@@ -221,6 +220,7 @@ void sweep_destroy(struct sweep *sweep)
     g_free(sweep->task[i].error);
   g_free(sweep->task);
   g_free(sweep->experiment);
+  g_free(sweep->name);
   g_free(sweep->out);
   g_free(sweep->folder);
   g_strfreev(sweep->sets);
@@ -246,7 +246,7 @@ uint64_t sweep_count(const struct sweep *sweep, enum task_state state)
 void sweep_task_ended(struct sweep *sweep, uint64_t task, const char *failure)
 {
   struct sweep_task *t = &sweep->task[task];
-  t->state = failure ? TASK_FAILED : TASK_FILED;
+  t->state = failure ? TASK_FAILED : TASK_WRITTEN;
   g_free(t->error);
   t->error = g_strdup(failure);
 }

@@ -19,16 +19,17 @@ struct sweep_spec {
   const char *suffix;
 };
 
-enum task_state { TASK_OPEN, TASK_STORED, TASK_FILED, TASK_FAILED };
+enum task_state { TASK_OPEN, TASK_STORED, TASK_WRITTEN, TASK_FAILED };
 
 struct sweep_task {
   enum task_state state;
-  int64_t run; /* stored: its number in OUT */
+  int64_t run; /* stored: its number in OUT (written: 1, in the file of its own) */
   char *error; /* failed: why */
 };
 
 struct sweep {
   char *experiment, *out, *folder;
+  char *name; /* of the experiment */
   char **sets;
   GPtrArray *axes; /* of struct axis * */
   char **systems;  /* in the order of the experiment */

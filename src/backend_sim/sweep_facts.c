@@ -7,6 +7,7 @@
 
 #include "backend_sim/command_run.h"
 #include "core/error.h"
+#include "harness/setting.h"
 
 /* A trace is known by its length and its ends: reading all of a large one would take longer than a task. */
 #define ENDS_BYTES (1 << 20)
@@ -28,13 +29,12 @@ static void digest_ends(GChecksum *sum, const char *path)
   fclose(file);
 }
 
-/* Profiles, hardware files and traces, as the first task meets them. One that cannot be set up fails by
+/* Profiles, hardware files and traces of a point, for the first system. One that cannot be set up fails by
  * itself. */
-static char *inputs_digest(const struct sweep *sweep)
+static void digest_point(GChecksum *sum, const struct sweep *sweep, const guint *index)
 {
-  g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
-  g_auto(GStrv) sets = sweep_task_sets(sweep, 0);
-  g_autoptr(Experiment) e = experiment_load(sweep->experiment, sweep_task_system(sweep, 0), sets, NULL);
+  g_auto(GStrv) sets = sweep_sets_at(sweep, index);
+  g_autoptr(Experiment) e = experiment_load(sweep->experiment, sweep->systems[0], sets, NULL);
   g_autoptr(Setup) setup =
       e ? setup_new(e, sim_backend.capabilities, sim_backend.needs_heartbeats(e), NULL) : NULL;
   if (setup) {
@@ -44,6 +44,28 @@ static char *inputs_digest(const struct sweep *sweep)
   if (e) {
     digest_ends(sum, e->workload == WORKLOAD_TRACE ? e->trace : NULL);
     digest_ends(sum, e->train_trace);
+  }
+}
+
+/* Words may name files; numbers do not. */
+static gboolean has_words(const struct axis *axis)
+{
+  for (char **value = axis->values; *value; value++)
+    if (!number_parse(*value, -G_MAXDOUBLE, G_MAXDOUBLE, &(double){0}, NULL))
+      return TRUE;
+  return FALSE;
+}
+
+static char *inputs_digest(const struct sweep *sweep)
+{
+  g_autoptr(GChecksum) sum = g_checksum_new(G_CHECKSUM_SHA256);
+  g_autofree guint *index = g_new0(guint, sweep->axes->len + 1);
+  digest_point(sum, sweep, index);
+  for (guint i = 0; i < sweep->axes->len; i++) {
+    const struct axis *axis = sweep->axes->pdata[i];
+    for (index[i] = 1; has_words(axis) && index[i] < MIN(axis->count, SWEEP_CHECKED_ENDS); index[i]++)
+      digest_point(sum, sweep, index);
+    index[i] = 0;
   }
   return g_strndup(g_checksum_get_string(sum), 16);
 }

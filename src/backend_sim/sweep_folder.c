@@ -6,6 +6,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "backend_sim/sweep_part.h"
@@ -243,10 +244,29 @@ static gboolean open_locked(struct sweep *sweep, gboolean force, GError **error)
   return TRUE;
 }
 
+/* The lock is that of the folder as it is now: whoever had it before may have removed both. */
+static gboolean lock_is_current(const struct sweep *sweep)
+{
+  g_autofree char *path = folder_file(sweep, "lock");
+  struct stat ours, theirs;
+  return fstat(sweep->lock, &ours) == 0 && stat(path, &theirs) == 0 && ours.st_ino == theirs.st_ino;
+}
+
+static gboolean folder_take(struct sweep *sweep, GError **error)
+{
+  while (folder_make(sweep, error) && folder_lock(sweep, error)) {
+    if (lock_is_current(sweep))
+      return TRUE;
+    close(sweep->lock);
+    sweep->lock = -1;
+  }
+  return FALSE;
+}
+
 gboolean sweep_open(struct sweep *sweep, gboolean force, GError **error)
 {
   gboolean there = g_file_test(sweep->folder, G_FILE_TEST_EXISTS);
-  if (!folder_make(sweep, error) || !folder_lock(sweep, error))
+  if (!folder_take(sweep, error))
     return FALSE;
   if (open_locked(sweep, force, error))
     return TRUE;
@@ -292,7 +312,7 @@ static gboolean merge(struct sweep *sweep, GError **error)
   g_autoptr(GArray) tasks = g_array_new(FALSE, FALSE, sizeof(uint64_t));
   for (uint64_t i = 0; i < sweep->count; i++) {
     enum task_state state = sweep->task[i].state;
-    if (state != TASK_STORED && state != TASK_FILED)
+    if (state != TASK_STORED && state != TASK_WRITTEN)
       continue;
     char *path = state == TASK_STORED ? g_strdup(sweep->out) : sweep_task_file(sweep, i);
     g_ptr_array_add(paths, path);
@@ -306,7 +326,7 @@ static gboolean merge(struct sweep *sweep, GError **error)
                   sweep->axes, sweep->facts, &bad, &failure))
     return TRUE;
   uint64_t task = bad < sources->len ? g_array_index(tasks, uint64_t, bad) : 0;
-  if (bad < sources->len && sweep->task[task].state == TASK_FILED)
+  if (bad < sources->len && sweep->task[task].state == TASK_WRITTEN)
     return merge_without(sweep, task, error);
   g_propagate_error(error, g_steal_pointer(&failure));
   return FALSE;
@@ -314,7 +334,7 @@ static gboolean merge(struct sweep *sweep, GError **error)
 
 gboolean sweep_close(struct sweep *sweep, GError **error)
 {
-  if (sweep_count(sweep, TASK_FILED) > 0 && !merge(sweep, error))
+  if (sweep_count(sweep, TASK_WRITTEN) > 0 && !merge(sweep, error))
     return FALSE;
   folder_remove(sweep);
   return TRUE;

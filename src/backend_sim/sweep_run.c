@@ -75,7 +75,11 @@ gboolean sweep_run(struct sweep *sweep, guint jobs, gboolean quiet, volatile sig
                    GError **error)
 {
   g_autoptr(GArray) list = sweep_open_tasks(sweep);
-  return run_list(sweep, list, jobs, quiet, FALSE, interrupted, error);
+  if (!run_list(sweep, list, jobs, quiet, FALSE, interrupted, error))
+    return FALSE;
+  if (*interrupted)
+    sweep_look(sweep); /* a task may have been done whose process had not ended */
+  return TRUE;
 }
 
 /* --- a share

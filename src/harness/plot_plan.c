@@ -73,7 +73,7 @@ static void write_axes(GString *script, const struct plan_figure *figure)
       script, "set xlabel %s\nset ylabel %s\nset offsets graph 0.03, graph 0.03, graph 0.05, graph 0\n", x,
       y);
   if (is_wide(figure))
-    g_string_append(script, "set logscale x\n");
+    g_string_append(script, "set logscale x 2\n");
   if (!figure->values)
     return;
   g_string_append(script, "set xtics (");
