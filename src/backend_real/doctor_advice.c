@@ -136,8 +136,9 @@ static void advise_no_rdma(struct doctor *d)
         g_strdup_printf(
             "to try verbs in software: modprobe rdma_rxe && rdma link add rxe0 type rxe netdev %s", netdev));
   else
-    advise(d, "RDMA", finding,
-           g_strdup("nothing, if there is no such hardware (this kernel has no Soft-RoCE either)"));
+    advise(
+        d, "RDMA", finding,
+        g_strdup("nothing, if there is no such hardware (no rdma_rxe among this kernel's modules either)"));
 }
 
 static void advise_rdma(struct doctor *d)

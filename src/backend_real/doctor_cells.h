@@ -11,7 +11,7 @@
  * and returns text. */
 char *plain_text(char *text);
 
-/* The first cell of each row, of which table_new counts one, to the left. */
+/* Begins a row: its first cell, which table_new counts among those to the left. */
 void cells_begin(struct table *table);
 /* A cell of words, with a gap to the next. */
 void cells_word(struct table *table, const char *format, ...) G_GNUC_PRINTF(2, 3);

@@ -350,11 +350,12 @@ Test(doctor, no_rdma)
                  "  peer memory  not loaded (not used: dma-bufs are)\n"
                  "  GPU  name  GB  PCI           NUMA  driver  dma-buf\n"
                  "  -    -     -   0000:00:06.0  1     -       unknown\n");
-  expect_section(bare, "what to do",
-                 "  GPU: 1 GPU on PCI, but CUDA cannot be used: no CUDA driver\n"
-                 "    -> install NVIDIA's driver, then: modprobe nvidia; check with: nvidia-smi\n"
-                 "  RDMA: no RDMA device: runs use TCP, which takes processors on both sides\n"
-                 "    -> nothing, if there is no such hardware (this kernel has no Soft-RoCE either)\n");
+  expect_section(
+      bare, "what to do",
+      "  GPU: 1 GPU on PCI, but CUDA cannot be used: no CUDA driver\n"
+      "    -> install NVIDIA's driver, then: modprobe nvidia; check with: nvidia-smi\n"
+      "  RDMA: no RDMA device: runs use TCP, which takes processors on both sides\n"
+      "    -> nothing, if there is no such hardware (no rdma_rxe among this kernel's modules either)\n");
   fake_file(p->root, "/lib/modules/6.1.0-23-amd64/kernel/drivers/infiniband/sw/rxe/rdma_rxe.ko.xz", "");
   fake_file(p->root, "/sys/class/net/lo/type", "772\n");
   fake_file(p->root, "/sys/class/net/lo/operstate", "unknown\n");
