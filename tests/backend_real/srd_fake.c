@@ -304,6 +304,8 @@ void srd_fake_counts(struct srd_fake_counts *counts)
 {
   g_mutex_lock(&net.lock);
   *counts = net.counts;
+  for (guint i = 0; i < net.flights->len; i++)
+    counts->segments += g_array_index(net.flights, struct flight, i).work.pieces == 2;
   g_mutex_unlock(&net.lock);
 }
 

@@ -30,6 +30,7 @@ struct srd_fake_counts {
   uint64_t overruns;         /* datagrams that found no buffer, once each */
   uint64_t stray;            /* datagrams to a queue pair that is not there */
   uint32_t addresses;        /* there are now */
+  uint32_t segments;         /* datagrams of two pieces that are under way now */
   uint32_t sends_most;       /* work requests of one queue pair at once */
 };
 void srd_fake_counts(struct srd_fake_counts *counts);

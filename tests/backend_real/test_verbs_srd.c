@@ -468,6 +468,74 @@ SRD_TEST(concealed_memory_is_read_no_more)
   lab_free(lab);
 }
 
+/* Segments that are on their way and do not get there do not hold up who conceals their memory: their lines
+ * are broken, and not one is read after that. */
+Test(verbs_srd, stuck_segments_are_taken_back)
+{
+  struct lab *lab = lab_new(&kinds[2], 13);
+  struct srd_fake_counts counts = {0};
+  for (uint32_t i = 0; i < 50; i++)
+    ask_any(lab, i % READERS, 1, 20000);
+  gint64 deadline = g_get_monotonic_time() + WAIT_US;
+  while (counts.segments == 0) {
+    srd_fake_hold(FALSE);
+    poll_all(lab);
+    srd_fake_hold(TRUE);
+    srd_fake_counts(&counts);
+    cr_assert_lt(g_get_monotonic_time(), deadline);
+  }
+  verbs_srd.conceal(lab->shelf[1], &lab->exposed[1]);
+  memset(lab->image[1], 0x55, IMAGE);
+  cr_expect(verbs_srd.broken(lab->pair[0][1].shelf) || verbs_srd.broken(lab->pair[1][1].shelf));
+  srd_fake_counts(&counts);
+  cr_expect_eq(counts.segments, 0);
+  srd_fake_hold(FALSE);
+  for (uint32_t r = 0; r < READERS; r++)
+    verbs_srd.line_break(lab->pair[r][1].reader);
+  wait_for(lab, lab->asked);
+  check_beside(lab);
+  lab_free(lab);
+}
+
+/* A reader that takes more credit than it has buffers for fills its own line's queue and loses that line; the
+ * shelf goes on to answer others meanwhile. */
+Test(verbs_srd, a_false_share_harms_its_reader_alone)
+{
+  struct lab *lab = lab_new(&kinds[3], 14);
+  struct pair *pair = &lab->pair[0][0], first = *pair;
+  struct srd_fake_counts counts = {0};
+  struct srd_offer lie;
+  uint8_t offer[VERBS_OFFER_BYTES];
+  pair->reader = verbs_srd.line_new(lab->reader[0], pair, NULL);
+  pair->shelf = verbs_srd.line_new(lab->shelf[0], pair, NULL);
+  cr_assert(srd_offer_parse(offer, verbs_srd.offer(pair->reader, offer), FALSE, &lie));
+  lie.share = 100000;
+  srd_offer_put(&lie, offer);
+  cr_assert(verbs_srd.connect(pair->shelf, offer, SRD_OFFER_BYTES, NULL));
+  cr_assert(verbs_srd.connect(pair->reader, offer, verbs_srd.offer(pair->shelf, offer), NULL));
+  for (uint32_t i = 0; i < 15; i++)
+    ask(lab, 0, 0, i, 100000);
+  gint64 deadline = g_get_monotonic_time() + WAIT_US;
+  while (counts.overruns < SRD_SERVE_SENDS) {
+    srd_fake_counts(&counts);
+    cr_assert_lt(g_get_monotonic_time(), deadline);
+  }
+  uint64_t good = ask(lab, 1, 0, 0, 100000);
+  while (lab->wanted[good].open) {
+    struct verbs_done done;
+    if (verbs_srd.poll(lab->reader[1], &done, 1) == 1)
+      end_one(lab, &done);
+    cr_assert_lt(g_get_monotonic_time(), deadline);
+  }
+  cr_expect(lab->wanted[good].good);
+  wait_for(lab, lab->asked);
+  cr_expect_eq(lab->good, 1);
+  cr_expect_not_null(verbs_srd.broken(pair->reader));
+  verbs_srd.line_free(first.reader);
+  verbs_srd.line_free(first.shelf);
+  lab_free(lab);
+}
+
 /* One address for a device, however many lines; it goes with the last of them. */
 SRD_TEST(lines_share_addresses)
 {
