@@ -129,6 +129,8 @@ void srd_asking_close(struct srd_end *end);
 gboolean srd_ask_ready(struct srd_end *end); /* a new queue pair: posts receive buffers */
 void srd_ask(struct srd_line *line, const struct verbs_read *read);
 void srd_ask_pump(struct srd_end *end);
+int srd_ask_clock(const struct srd_end *end); /* readable when srd_ask_tick is due */
+void srd_ask_tick(struct srd_end *end);
 void srd_ask_sent(struct srd_end *end, uint32_t index, enum srd_status status, const char *why);
 void srd_ask_received(struct srd_end *end, uint32_t index, uint32_t bytes);
 void srd_ask_lose(struct srd_line *line);
@@ -149,6 +151,6 @@ void srd_serve_conceal(struct verbs_end *end, struct verbs_exposed *exposed);
 int srd_serve_news_fd(const struct srd_serving *serving);
 void srd_serve_news_taken(struct srd_serving *serving);
 #define SRD_SERVE_SENDS    64 /* datagrams of a shelf's line under way */
-#define SRD_SERVE_RECEIVES 20 /* SRD_REQUESTS + CREDITS_UNDER_WAY */
+#define SRD_SERVE_RECEIVES 21 /* as srd_answers_receives() of SRD_REQUESTS */
 
 #endif

@@ -215,7 +215,7 @@ struct srd_serving *srd_serving_new(struct srd_end *end, GError **error)
   g_cond_init(&s->drained);
   s->exposures = g_hash_table_new(NULL, NULL);
   s->answers = srd_answers_new(end->lines_max, SRD_REQUESTS);
-  G_STATIC_ASSERT(SRD_SERVE_RECEIVES == SRD_REQUESTS + 4);
+  g_assert(srd_answers_receives(s->answers) == SRD_SERVE_RECEIVES);
   s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   s->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (s->wake >= 0 && s->news >= 0)

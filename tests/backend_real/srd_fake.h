@@ -20,7 +20,9 @@ void srd_fake_fail(uint32_t n);
 void srd_fake_depths(uint32_t sends, uint32_t receives, uint32_t completions);
 /* Nothing moves, or again. */
 void srd_fake_hold(gboolean held);
-/* The device with this GID answers nobody any more, and moves nothing. */
+/* Nothing that the device with this GID sends moves any more. */
+void srd_fake_mute(uint8_t gid);
+/* It answers nobody any more, either. */
 void srd_fake_kill(uint8_t gid);
 /* An error of its only queue pair: by an event, or else by completions. */
 void srd_fake_break(uint8_t gid, gboolean by_event);

@@ -334,7 +334,7 @@ Test(verbs_srd, waits_for_room_in_the_queue)
   for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
     struct lab *lab = lab_memory(2);
     GError *error = NULL;
-    srd_fake_depths(64, 20, 5000);
+    srd_fake_depths(64, SRD_SERVE_RECEIVES, 5000);
     cr_assert(open_ends(lab, &kinds[i], &error), "%s", error ? error->message : "");
     ask(lab, 0, 0, 0, READ_BYTES_MAX);
     for (uint32_t n = 0; n < 200; n++)
@@ -533,6 +533,27 @@ Test(verbs_srd, a_false_share_harms_its_reader_alone)
   cr_expect_not_null(verbs_srd.broken(pair->reader));
   verbs_srd.line_free(first.reader);
   verbs_srd.line_free(first.shelf);
+  lab_free(lab);
+}
+
+/* A shelf that is lost while nothing is on its way to it: a probe tells. */
+Test(verbs_srd, silence_is_looked_into)
+{
+  struct lab *lab = lab_new(&kinds[2], 15);
+  struct srd_fake_counts counts = {0};
+  gint64 deadline = g_get_monotonic_time() + WAIT_US;
+  srd_fake_mute(1);
+  for (uint32_t i = 0; i < 4; i++)
+    ask(lab, 0, 0, 0, 9000);
+  while (counts.datagrams < 4) {
+    srd_fake_counts(&counts);
+    cr_assert_lt(g_get_monotonic_time(), deadline);
+  }
+  srd_fake_kill(1);
+  wait_for(lab, lab->asked);
+  cr_expect_eq(lab->good, 0);
+  cr_expect_not_null(verbs_srd.broken(lab->pair[0][0].reader));
+  cr_expect_null(verbs_srd.broken(lab->pair[0][1].reader));
   lab_free(lab);
 }
 
