@@ -88,8 +88,8 @@ struct transport_ops {
    * it returns nobody reads them any more. */
   void (*shelf_serve)(struct shelf *shelf, uint32_t model, uint64_t offset, uint64_t bytes,
                       const struct ranges *place);
-  /* The first thing that could not be served (the NIC or the kernel takes no more memory), or NULL. The pointer
-   * may be NULL: there is nothing of the kind. */
+  /* The first thing that could not be served (the NIC or the kernel takes no more memory), or NULL. The
+   * pointer may be NULL: there is nothing of the kind. */
   const char *(*shelf_failure)(struct shelf *shelf);
   void (*shelf_admit)(struct shelf *shelf, actor_id reader, const struct ticket_secret *secret);
   void (*shelf_expel)(struct shelf *shelf, actor_id reader);

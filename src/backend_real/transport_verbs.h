@@ -3,8 +3,10 @@
  *
  *   transport_verbs_shelf.c    who may read: letters of readers, their lines
  *   transport_verbs_serve.c    what may be read: regions and their registrations
- *   transport_verbs_reader.c   peers: letters of shelves, opening, closing
+ *   transport_verbs_reader.c   peers and the NICs on the way to them
+ *   transport_verbs_peer.c     letters of shelves; lines opened and closed
  *   transport_verbs_give.c     which read goes over which line, and how it ends
+ *   transport_verbs_poll.c     the reader's thread
  *   transport_verbs_letter.c   what goes over the control plane
  *   verbs_queue.h              what is below: NICs, registered memory, queues
  *

@@ -10,12 +10,12 @@
 #define LINE_BURST      64 /* reads given to a line in one call */
 
 /* For a shelf to answer an OPEN letter: it and the controller's process are one hop each, but may be busy. */
-#define OPEN_NS 2000000000
+#define OPEN_NS (2 * NS_PER_S)
 /* For a letter about a region that a read asks for: the controller's word that it is there travels the same
  * way, after the shelf's letter. */
-#define HOLD_NS 1000000000
+#define HOLD_NS NS_PER_S
 /* Between two letters that tell the shelf no more than how much was read. */
-#define NEWS_NS 1000000000
+#define NEWS_NS NS_PER_S
 
 struct peer;
 
@@ -139,10 +139,23 @@ gint64 peer_expire(struct reader *reader, struct peer *peer, gint64 now);
 /* A part came out of poll. */
 void part_done(struct reader *reader, const struct verbs_done *done);
 
+/* transport_verbs_peer.c; under the lock, on the loop's thread but for peer_close */
+
+/* Makes lines and sends an OPEN letter; all reads fail if that cannot be. The peer is closed. */
+void peer_open(struct reader *reader, struct peer *peer);
+/* Ends the attempt: lines are given up, all reads fail. why NULL: nothing to log. */
+void peer_close(struct reader *reader, struct peer *peer, const char *why);
+/* Tells the shelf that the attempt ends, before it is closed. */
+void peer_tell_closed(struct reader *reader, const struct peer *peer);
+/* Tells the shelf, where there is something to tell, what its reader has gone over to and how much was read.
+ */
+void peer_tell_news(struct reader *reader, struct peer *peer);
+
 /* transport_verbs_reader.c */
 
-/* Ends the attempt: lines are given up, all reads fail. why NULL: nothing to tell. */
-void peer_close(struct reader *reader, struct peer *peer, const char *why);
+struct peer *verbs_find_peer(const struct reader *reader, uint32_t server);
+/* What another thread than the reader's own has ended is told by that one. */
+void verbs_unlock_and_wake(struct reader *reader);
 /* Wakes the reader's thread. */
 void verbs_wake(struct reader *reader);
 

@@ -78,7 +78,7 @@ static void wait_and_tell(struct registering *r)
   while (r->threads > 0) {
     if (g_cond_wait_until(&r->changed, &r->lock, tell))
       continue;
-    g_message("%s: %.1f of %.1f GB of memory are registered", m->device->name,
+    g_message("%s: %.3f of %.3f GB of memory are registered", m->device->name,
               (double)MIN(r->done * m->chunk_bytes, m->of.bytes) / 1e9, (double)m->of.bytes / 1e9);
     tell += PROGRESS_US;
   }

@@ -12,6 +12,12 @@
   4 /* of the reads of a call one in so many asks for a completion; so does the last                         \
      */
 
+/* Work requests of one call, while they are posted. */
+struct rc_burst {
+  struct ibv_send_wr work[RC_DEPTH + 1];
+  struct ibv_sge piece[RC_DEPTH][VERBS_SGES];
+};
+
 struct rc_end {
   struct verbs_end base; /* must be first */
   gboolean serves;
@@ -22,6 +28,7 @@ struct rc_end {
   struct ibv_cq *cq;
   uint32_t cq_room; /* completions */
   GPtrArray *slots; /* struct rc_line by slot; NULL: free */
+  struct rc_burst burst;
   uint32_t lines;
   uint32_t generation;   /* of the last line that was made */
   struct rc_line *news;  /* those that have ended reads to tell, in order */

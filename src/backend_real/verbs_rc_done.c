@@ -69,12 +69,7 @@ static void break_all(struct rc_end *end, const char *why)
 /* --- posting
  * -------------------------------------------------------------------------------------------------------*/
 
-struct burst {
-  struct ibv_send_wr work[RC_DEPTH];
-  struct ibv_sge piece[RC_DEPTH][VERBS_SGES];
-};
-
-static void load(struct rc_line *line, const struct verbs_read *read, struct burst *burst, uint32_t i)
+static void load(struct rc_line *line, const struct verbs_read *read, struct rc_burst *burst, uint32_t i)
 {
   const struct rc_end *end = (struct rc_end *)line->base.end;
   burst->work[i] = (struct ibv_send_wr){
@@ -84,22 +79,23 @@ static void load(struct rc_line *line, const struct verbs_read *read, struct bur
       .opcode = IBV_WR_RDMA_READ,
       .send_flags = i % RC_SIGNAL_EVERY == RC_SIGNAL_EVERY - 1 ? IBV_SEND_SIGNALED : 0,
       .wr.rdma = {.remote_addr = read->address, .rkey = read->key}};
-  if (i > 0)
-    burst->work[i - 1].next = &burst->work[i];
   line->tag[line->end++ % RC_DEPTH] = read->tag;
 }
 
 void rc_post(struct verbs_line *base, const struct verbs_read *read, uint32_t reads)
 {
   struct rc_line *line = (struct rc_line *)base;
-  struct burst burst;
+  struct rc_burst *burst = &((struct rc_end *)base->end)->burst;
   struct ibv_send_wr *bad;
-  for (uint32_t i = 0; i < reads; i++)
-    load(line, &read[i], &burst, i);
   if (reads == 0)
     return;
-  burst.work[reads - 1].send_flags = IBV_SEND_SIGNALED;
-  if (line->qp && ibv_post_send(line->qp, burst.work, &bad) != 0)
+  for (uint32_t i = 0; i < reads; i++) {
+    load(line, &read[i], burst, i);
+    burst->work[i].next = &burst->work[i + 1];
+  }
+  burst->work[reads - 1].next = NULL;
+  burst->work[reads - 1].send_flags = IBV_SEND_SIGNALED;
+  if (line->qp && ibv_post_send(line->qp, burst->work, &bad) != 0)
     rc_break(line, "its queue pair takes no reads");
   has_news(line); /* of a line that was broken already */
 }
