@@ -13,11 +13,11 @@
 #include "backend_real/srd_reader.h"
 #include "backend_real/verbs_queue.h"
 
-#define SRD_LINES_MAX 256 /* of an end */
-#define SRD_PEERS     128 /* lines of a reader: each has a share of the receive buffers */
-#define SRD_RECEIVES  8192
-#define SRD_SENDS     512 /* under way from a reader's queue pair */
-#define SRD_REQUESTS  16  /* reads that a line has under way by datagrams */
+#define SRD_LINES_MAX 256  /* of an end */
+#define SRD_PEERS     128  /* lines of a reader: each has a share of the receive buffers */
+#define SRD_RECEIVES  8192 /* of EFA's datagrams 73 MB; made when the first line asks by datagrams */
+#define SRD_SENDS     512  /* under way from a reader's queue pair */
+#define SRD_REQUESTS  16   /* reads that a line has under way by datagrams */
 
 struct srd_line;
 
