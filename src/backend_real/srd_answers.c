@@ -46,7 +46,7 @@ void srd_answers_free(struct srd_answers *answers)
 
 uint32_t srd_answers_receives(const struct srd_answers *answers)
 {
-  return answers->requests + CREDITS_UNDER_WAY;
+  return answers->requests + CREDITS_UNDER_WAY + 1;
 }
 
 gboolean srd_answers_admit(struct srd_answers *answers, uint64_t random, uint32_t *reader, uint64_t *token)
@@ -103,14 +103,18 @@ enum srd_taken srd_answers_take(struct srd_answers *answers, const uint8_t *data
                                 uint32_t *reader)
 {
   struct srd_message m;
-  if (!srd_message_parse(data, size, &m) || (m.kind != SRD_REQUEST && m.kind != SRD_CREDIT))
+  if (!srd_message_parse(data, size, &m) ||
+      (m.kind != SRD_REQUEST && m.kind != SRD_CREDIT && m.kind != SRD_PROBE))
     return SRD_MALFORMED;
   uint32_t i = SRD_TOKEN_PEER(m.token);
   if (i >= answers->readers || !answers->visitor[i].met || answers->visitor[i].token != m.token)
     return SRD_STRANGER;
   *reader = i;
-  gboolean good = m.kind == SRD_REQUEST ? take_request(answers, i, &m)
-                                        : credit_line_take(&answers->visitor[i].line, m.limit);
+  gboolean good = TRUE;
+  if (m.kind == SRD_REQUEST)
+    good = take_request(answers, i, &m);
+  else if (m.kind == SRD_CREDIT)
+    good = credit_line_take(&answers->visitor[i].line, m.limit);
   return good ? SRD_TAKEN : SRD_EXCESS;
 }
 

@@ -14,7 +14,7 @@ struct srd_answers;
 /* readers: most at once, at most SRD_PEERS_MAX; requests: most of one that wait at once. */
 struct srd_answers *srd_answers_new(uint32_t readers, uint32_t requests);
 void srd_answers_free(struct srd_answers *answers);
-/* Datagrams of one reader that may be under way. */
+/* Datagrams of one reader that may be under way: requests, credits, a probe. */
 uint32_t srd_answers_receives(const struct srd_answers *answers);
 
 /* A reader may come: its index, and the token that it has to show (made of `random`). FALSE: too many. */

@@ -2,10 +2,15 @@
  * srd_reader.h between them; see srd_end.h. */
 #include "backend_real/srd_end.h"
 
+#include <errno.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
 #include "core/error.h"
 
 #define NOTES       256 /* requests and credits under way, of all lines */
 #define HEAD_STRIDE 64
+#define TICK_S      1
 
 /* A request or credit on its way. */
 struct note {
@@ -18,6 +23,7 @@ struct srd_asking {
   uint8_t *block; /* receive buffers, then heads of messages */
   struct srd_memory *region;
   uint32_t key, stride;
+  int clock;
   struct note note[NOTES];
   uint32_t free;
 };
@@ -58,10 +64,13 @@ gboolean srd_asking_open(struct srd_end *end, GError **error)
   free_notes(a);
   a->region = end->ops->region_new(end->device, a->block, size, FALSE, &a->key, &key, error);
   end->asking = a;
-  if (a->region && srd_ask_ready(end))
+  a->clock = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+  struct itimerspec second = {.it_interval = {.tv_sec = TICK_S}, .it_value = {.tv_sec = TICK_S}};
+  gboolean ticks = a->clock >= 0 && timerfd_settime(a->clock, 0, &second, NULL) == 0;
+  if (a->region && ticks && srd_ask_ready(end))
     return TRUE;
   if (a->region)
-    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: its queue pair takes no receive buffers",
+    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: no clock, or its queue pair takes no receive buffers",
                 end->base.name);
   srd_asking_close(end);
   return FALSE;
@@ -74,6 +83,8 @@ void srd_asking_close(struct srd_end *end)
     return;
   if (a->region)
     end->ops->region_free(a->region);
+  if (a->clock >= 0)
+    close(a->clock);
   g_aligned_free(a->block);
   g_free(a);
   end->asking = NULL;
@@ -135,6 +146,20 @@ void srd_ask_pump(struct srd_end *end)
          (size = srd_reader_next(end->reader, head(end, end->asking->free), &peer)) > 0)
     if (!send_note(end, line_of(end, peer), end->asking->free, size))
       srd_end_die(end, "its queue pair takes no messages");
+}
+
+int srd_ask_clock(const struct srd_end *end)
+{
+  return end->asking->clock;
+}
+
+void srd_ask_tick(struct srd_end *end)
+{
+  uint64_t ticks;
+  if (read(end->asking->clock, &ticks, sizeof ticks) != sizeof ticks)
+    return;
+  srd_reader_tick(end->reader);
+  srd_ask_pump(end);
 }
 
 static void free_note(struct srd_end *end, uint32_t index)

@@ -182,7 +182,10 @@ static uint32_t queue_fds(const struct verbs_end *base, int fd[])
   const struct srd_end *end = (const struct srd_end *)base;
   fd[0] = end->ops->event_fd(end->device);
   fd[1] = end->serves ? srd_serve_news_fd(end->serving) : end->ops->completion_fd(end->device);
-  return 2;
+  if (!end->asking)
+    return 2;
+  fd[2] = srd_ask_clock(end);
+  return 3;
 }
 
 static void queue_woken(struct verbs_end *base)
@@ -196,10 +199,13 @@ static void queue_woken(struct verbs_end *base)
     else if (why)
       srd_end_die(end, why);
   }
-  if (end->serves)
+  if (end->serves) {
     srd_serve_news_taken(end->serving);
-  else
-    end->ops->drain(end->device);
+    return;
+  }
+  end->ops->drain(end->device);
+  if (end->asking)
+    srd_ask_tick(end);
 }
 
 /* --- ends */

@@ -13,11 +13,11 @@
 #include "backend_real/srd_reader.h"
 #include "backend_real/verbs_queue.h"
 
-#define SRD_LINES_MAX 256 /* of an end */
-#define SRD_PEERS     128 /* lines of a reader: each has a share of the receive buffers */
-#define SRD_RECEIVES  8192
-#define SRD_SENDS     512 /* under way from a reader's queue pair */
-#define SRD_REQUESTS  16  /* reads that a line has under way by datagrams */
+#define SRD_LINES_MAX 256  /* of an end */
+#define SRD_PEERS     128  /* lines of a reader: each has a share of the receive buffers */
+#define SRD_RECEIVES  8192 /* of EFA's datagrams 73 MB; made when the first line asks by datagrams */
+#define SRD_SENDS     512  /* under way from a reader's queue pair */
+#define SRD_REQUESTS  16   /* reads that a line has under way by datagrams */
 
 struct srd_line;
 
@@ -129,6 +129,8 @@ void srd_asking_close(struct srd_end *end);
 gboolean srd_ask_ready(struct srd_end *end); /* a new queue pair: posts receive buffers */
 void srd_ask(struct srd_line *line, const struct verbs_read *read);
 void srd_ask_pump(struct srd_end *end);
+int srd_ask_clock(const struct srd_end *end); /* readable when srd_ask_tick is due */
+void srd_ask_tick(struct srd_end *end);
 void srd_ask_sent(struct srd_end *end, uint32_t index, enum srd_status status, const char *why);
 void srd_ask_received(struct srd_end *end, uint32_t index, uint32_t bytes);
 void srd_ask_lose(struct srd_line *line);
@@ -149,6 +151,6 @@ void srd_serve_conceal(struct verbs_end *end, struct verbs_exposed *exposed);
 int srd_serve_news_fd(const struct srd_serving *serving);
 void srd_serve_news_taken(struct srd_serving *serving);
 #define SRD_SERVE_SENDS    64 /* datagrams of a shelf's line under way */
-#define SRD_SERVE_RECEIVES 20 /* SRD_REQUESTS + CREDITS_UNDER_WAY */
+#define SRD_SERVE_RECEIVES 21 /* as srd_answers_receives() of SRD_REQUESTS */
 
 #endif

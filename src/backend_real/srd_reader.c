@@ -6,7 +6,8 @@
 
 struct peer {
   gboolean here, met;
-  uint64_t token; /* that it shows */
+  gboolean silent, probe; /* since the last tick; it is to be probed */
+  uint64_t token;         /* that it shows */
   struct srd_shelf_end end;
   struct credit_grant grant;
   uint32_t asked;        /* reads under way */
@@ -143,6 +144,15 @@ static size_t put_request(struct srd_reader *reader, uint32_t peer, uint8_t *wir
   return srd_message_put(&m, wire);
 }
 
+void srd_reader_tick(struct srd_reader *reader)
+{
+  for (uint32_t i = 0; i < reader->used; i++) {
+    struct peer *p = &reader->peer[i];
+    p->probe = p->silent && p->asked > 0;
+    p->silent = TRUE;
+  }
+}
+
 /* Credit first: without it, what was asked may wait. */
 static size_t peer_next(struct srd_reader *reader, uint32_t peer, uint8_t *wire)
 {
@@ -155,6 +165,10 @@ static size_t peer_next(struct srd_reader *reader, uint32_t peer, uint8_t *wire)
   }
   if (p->count > 0 && p->asked < p->end.requests)
     return put_request(reader, peer, wire);
+  if (p->probe) {
+    p->probe = FALSE;
+    return srd_message_put(&(struct srd_message){.kind = SRD_PROBE, .token = p->end.token}, wire);
+  }
   return 0;
 }
 
@@ -220,5 +234,6 @@ enum srd_outcome srd_reader_take(struct srd_reader *reader, const uint8_t *data,
   }
   if (!credit_grant_arrived(&reader->peer[*peer].grant, m.taken))
     return fault(reader);
+  reader->peer[*peer].silent = FALSE;
   return m.kind == SRD_SEGMENT ? take_segment(reader, *peer, &m, tag) : take_refusal(reader, *peer, &m, tag);
 }

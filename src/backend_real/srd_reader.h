@@ -55,6 +55,10 @@ struct srd_read {
 /* Reads of a peer end in any order. */
 void srd_reader_read(struct srd_reader *reader, uint32_t peer, const struct srd_read *read);
 
+/* To be called about once a second: peers that have been asked and were silent since the last call are
+ * probed, for a shelf may have lost the line while nothing was on its way to it. */
+void srd_reader_tick(struct srd_reader *reader);
+
 /* The next datagram to send, to whom; size 0: there is none now. One that is returned must be sent, or the
  * peer be given up. Peers take turns. */
 size_t srd_reader_next(struct srd_reader *reader, uint8_t wire[SRD_HEAD_BYTES], uint32_t *peer);

@@ -43,7 +43,7 @@ struct srd_serving {
   GThread *thread; /* NULL: nobody asks by datagrams */
   gboolean stop, armed;
   int wake, news;
-  uint32_t generation, last_key;
+  uint32_t generation;
   struct srd_line *visitor[SRD_LINES_MAX]; /* by index in answers */
   struct srd_answers *answers;
   GHashTable *exposures; /* key -> struct srd_exposure; looked up, never walked */

@@ -134,6 +134,16 @@ gboolean srd_serve_line(struct srd_line *line, GError **error)
 
 /* --- exposed memory */
 
+/* Where the device gives no keys to others: one that is not in use, and cannot be guessed. */
+static gboolean choose_key(const struct srd_serving *s, uint32_t *key, GError **error)
+{
+  do
+    if (!srd_random(key, sizeof *key, error))
+      return FALSE;
+  while (*key == 0 || g_hash_table_contains(s->exposures, GUINT_TO_POINTER(*key)));
+  return TRUE;
+}
+
 gboolean srd_serve_expose(struct verbs_end *base_end, uint8_t *base, uint64_t bytes,
                           struct verbs_exposed *exposed, GError **error)
 {
@@ -143,15 +153,17 @@ gboolean srd_serve_expose(struct verbs_end *base_end, uint8_t *base, uint64_t by
   e->base = base;
   e->bytes = bytes;
   e->memory = end->ops->region_new(end->device, base, bytes, end->caps.reads, &e->local_key, &e->key, error);
-  if (!e->memory) {
+  srd_serve_enter(s);
+  gboolean good = e->memory && (end->caps.reads || choose_key(s, &e->key, error));
+  if (good)
+    g_hash_table_insert(s->exposures, GUINT_TO_POINTER(e->key), e);
+  srd_serve_leave(s);
+  if (!good) {
+    if (e->memory)
+      end->ops->region_free(e->memory);
     g_free(e);
     return FALSE;
   }
-  srd_serve_enter(s);
-  if (!end->caps.reads)
-    e->key = ++s->last_key;
-  g_hash_table_insert(s->exposures, GUINT_TO_POINTER(e->key), e);
-  srd_serve_leave(s);
   *exposed = (struct verbs_exposed){(uint64_t)(uintptr_t)base, e->key, e};
   return TRUE;
 }
@@ -215,7 +227,7 @@ struct srd_serving *srd_serving_new(struct srd_end *end, GError **error)
   g_cond_init(&s->drained);
   s->exposures = g_hash_table_new(NULL, NULL);
   s->answers = srd_answers_new(end->lines_max, SRD_REQUESTS);
-  G_STATIC_ASSERT(SRD_SERVE_RECEIVES == SRD_REQUESTS + 4);
+  g_assert(srd_answers_receives(s->answers) == SRD_SERVE_RECEIVES);
   s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   s->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (s->wake >= 0 && s->news >= 0)

@@ -14,6 +14,7 @@ static const struct {
 } shapes[] = {
     [SRD_REQUEST] = {MAGIC('D', 'M', 'q', '1'), SRD_REQUEST_BYTES},
     [SRD_CREDIT] = {MAGIC('D', 'M', 'c', '1'), SRD_CREDIT_BYTES},
+    [SRD_PROBE] = {MAGIC('D', 'M', 'p', '1'), SRD_PROBE_BYTES},
     [SRD_SEGMENT] = {MAGIC('D', 'M', 's', '1'), SRD_SEGMENT_BYTES},
     [SRD_REFUSAL] = {MAGIC('D', 'M', 'n', '1'), SRD_REFUSAL_BYTES},
 };
@@ -85,6 +86,8 @@ gboolean srd_message_parse(const uint8_t *data, size_t size, struct srd_message 
   case SRD_CREDIT:
     m->limit = get32(data + 4);
     return TRUE;
+  case SRD_PROBE:
+    return get32(data + 4) == 0;
   case SRD_REFUSAL:
     m->taken = get32(data + 4);
     m->id = get64(data + 16);
@@ -97,7 +100,7 @@ size_t srd_message_put(const struct srd_message *m, uint8_t *wire)
 {
   put32(wire, shapes[m->kind].magic);
   put64(wire + 8, m->token);
-  if (m->kind != SRD_CREDIT)
+  if (m->kind != SRD_CREDIT && m->kind != SRD_PROBE)
     put64(wire + 16, m->id);
   switch (m->kind) {
   case SRD_REQUEST:
@@ -108,6 +111,9 @@ size_t srd_message_put(const struct srd_message *m, uint8_t *wire)
     break;
   case SRD_CREDIT:
     put32(wire + 4, m->limit);
+    break;
+  case SRD_PROBE:
+    put32(wire + 4, 0);
     break;
   case SRD_SEGMENT:
     put32(wire + 4, m->taken);

@@ -3,13 +3,14 @@
  *
  *   reader to shelf   request  "DMq1", u32 bytes, u64 token, u64 id, u64 address, u32 key, u32 0
  *                     credit   "DMc1", u32 limit, u64 token
+ *                     probe    "DMp1", u32 0, u64 token
  *   shelf to reader   segment  "DMs1", u32 taken, u64 token, u64 id, u32 at, u32 bytes, then the bytes
  *                     refusal  "DMn1", u32 taken, u64 token, u64 id
  *
  * token: the receiver made it and told it to the sender alone, over the control plane; it says who sends.
  * key, address: of exposed memory, as with RDMA READ. id: the reader's name of a read; at: where the
  * segment's first byte is in the read. limit, taken: see srd_credit.h. A refusal ends a read that is not, or
- * no longer, served.
+ * no longer, served. A probe asks for nothing: that it cannot be delivered says that the shelf is lost.
  *
  * Nothing is trusted: a datagram has one of these shapes to the byte, or is malformed. */
 #ifndef DM_SRD_WIRE_H
@@ -20,6 +21,7 @@
 
 #define SRD_REQUEST_BYTES 40
 #define SRD_CREDIT_BYTES  16
+#define SRD_PROBE_BYTES   16
 #define SRD_SEGMENT_BYTES 32 /* before the payload */
 #define SRD_REFUSAL_BYTES 24
 /* Any of them, but a segment's payload. */
@@ -30,12 +32,12 @@
 #define SRD_TOKEN_PEER(t)    ((uint32_t)((t) & (SRD_PEERS_MAX - 1)))
 #define SRD_TOKEN(random, p) (((random) & ~(uint64_t)(SRD_PEERS_MAX - 1)) | (p))
 
-enum srd_kind { SRD_REQUEST, SRD_CREDIT, SRD_SEGMENT, SRD_REFUSAL };
+enum srd_kind { SRD_REQUEST, SRD_CREDIT, SRD_PROBE, SRD_SEGMENT, SRD_REFUSAL };
 
 struct srd_message {
   enum srd_kind kind;
   uint64_t token;
-  uint64_t id;            /* of all but credits */
+  uint64_t id;            /* request, segment, refusal */
   uint64_t address;       /* request */
   uint32_t key;           /* request */
   uint32_t bytes;         /* request, segment; > 0 */

@@ -63,8 +63,7 @@ void peer_close(struct reader *reader, struct peer *peer, const char *why)
 
 static uint32_t lines_to(const struct reader *reader, const struct peer *peer)
 {
-  uint32_t own_choice = reader->ops->lines * peer->ends;
-  uint32_t wanted = reader->options.connections ? reader->options.connections : own_choice;
+  uint32_t wanted = reader->options.connections ? reader->options.connections : reader->ops->lines;
   wanted = (wanted + peer->ends - 1) / peer->ends * peer->ends;
   return MIN(wanted, VERBS_LINES_MAX);
 }

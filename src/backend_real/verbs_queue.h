@@ -82,7 +82,7 @@ struct verbs_window {
 
 struct verbs_queue_ops {
   const char *name; /* "RC" */
-  uint32_t lines;   /* to a peer and NIC, where nobody says how many */
+  uint32_t lines;   /* to a peer, where nobody says how many; there are at least as many as NICs */
 
   /* DM_ERROR_FAILED, one line, with what to do where something can be done (limits of memlock). */
   struct verbs_end *(*open)(const struct verbs_end_config *config, GError **error);

@@ -5,7 +5,8 @@
  * by efadv_create_qp_ex, its states need neither path nor peer; every work request names its peer by address
  * handle, queue pair and qkey, and must ask for a completion; a read takes one local piece; there is no
  * shared receive queue; datagrams come without a GRH, are as long as the port's max_msg_sz at most, and are
- * retried while the peer has no buffer, for ever with rnr_retry 7. */
+ * retried while the peer has no buffer, for ever with rnr_retry 7. Completion channels work from
+ * Linux 5.16 on. */
 #define G_LOG_DOMAIN "transport"
 
 #include <errno.h>

@@ -19,7 +19,7 @@ struct srd_device {
   GArray *completions; /* struct srd_completion */
   GPtrArray *qps;
   int completion_fd, event_fd;
-  gboolean armed, dead;
+  gboolean armed, mute, dead;
   struct srd_qp *event_qp;
 };
 
@@ -181,6 +181,8 @@ static void deliver(guint which)
     g_array_remove_index_fast(net.flights, which);
     return;
   }
+  if (f->from->device->mute)
+    return;
   if (f->from->broken) {
     status = SRD_BROKEN;
     why = "flushed";
@@ -274,6 +276,16 @@ void srd_fake_hold(gboolean held)
   g_mutex_unlock(&net.lock);
 }
 
+void srd_fake_mute(uint8_t gid)
+{
+  uint8_t whole[16] = {[15] = gid};
+  g_mutex_lock(&net.lock);
+  struct srd_device *device = find_device(whole);
+  cr_assert(device != NULL);
+  device->mute = TRUE;
+  g_mutex_unlock(&net.lock);
+}
+
 void srd_fake_kill(uint8_t gid)
 {
   uint8_t whole[16] = {[15] = gid};
@@ -304,6 +316,8 @@ void srd_fake_counts(struct srd_fake_counts *counts)
 {
   g_mutex_lock(&net.lock);
   *counts = net.counts;
+  for (guint i = 0; i < net.flights->len; i++)
+    counts->segments += g_array_index(net.flights, struct flight, i).work.pieces == 2;
   g_mutex_unlock(&net.lock);
 }
 

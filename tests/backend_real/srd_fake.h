@@ -20,7 +20,9 @@ void srd_fake_fail(uint32_t n);
 void srd_fake_depths(uint32_t sends, uint32_t receives, uint32_t completions);
 /* Nothing moves, or again. */
 void srd_fake_hold(gboolean held);
-/* The device with this GID answers nobody any more, and moves nothing. */
+/* Nothing that the device with this GID sends moves any more. */
+void srd_fake_mute(uint8_t gid);
+/* It answers nobody any more, either. */
 void srd_fake_kill(uint8_t gid);
 /* An error of its only queue pair: by an event, or else by completions. */
 void srd_fake_break(uint8_t gid, gboolean by_event);
@@ -30,6 +32,7 @@ struct srd_fake_counts {
   uint64_t overruns;         /* datagrams that found no buffer, once each */
   uint64_t stray;            /* datagrams to a queue pair that is not there */
   uint32_t addresses;        /* there are now */
+  uint32_t segments;         /* datagrams of two pieces that are under way now */
   uint32_t sends_most;       /* work requests of one queue pair at once */
 };
 void srd_fake_counts(struct srd_fake_counts *counts);

@@ -49,6 +49,7 @@ struct net {
   struct datagram *flight;
   uint32_t flying, receives[READERS];
   uint64_t lives, tags, good, refused, lost, stale;
+  uint32_t probes[READERS]; /* ticks so far */
 };
 
 static uint8_t image_byte(uint32_t shelf, uint32_t key, uint64_t address)
@@ -86,7 +87,7 @@ static void check_buffers(const struct net *net)
     cr_assert_leq(to_reader[r], net->receives[r]);
     for (uint32_t s = 0; s < SHELVES; s++) {
       cr_assert_leq(from[r][s], net->line[r][s].share);
-      cr_assert_leq(to_shelf[r][s], REQUESTS + CREDITS_UNDER_WAY);
+      cr_assert_leq(to_shelf[r][s], REQUESTS + CREDITS_UNDER_WAY + net->probes[r]);
     }
   }
 }
@@ -235,6 +236,12 @@ static gboolean land(struct net *net)
   return TRUE;
 }
 
+static void tick(struct net *net, uint32_t r)
+{
+  srd_reader_tick(net->reader[r]);
+  net->probes[r]++;
+}
+
 static void some_event(struct net *net, uint32_t losses)
 {
   uint32_t r = g_rand_int_range(net->random, 0, READERS), s = g_rand_int_range(net->random, 0, SHELVES);
@@ -245,6 +252,8 @@ static void some_event(struct net *net, uint32_t losses)
     join(net, r, s);
   else if (dice < 200)
     ask(net, r, s);
+  else if (dice < 205)
+    tick(net, r);
   else if (dice < 500)
     reader_sends(net, r);
   else if (dice < 700)
@@ -383,6 +392,43 @@ Test(srd_protocol, readers_take_turns)
   srd_answers_free(answers);
 }
 
+/* A peer that was asked and is silent from one tick to the next is probed, once a tick; one that is not, is
+ * not. */
+Test(srd_protocol, silent_shelves_are_probed)
+{
+  uint8_t wire[SRD_HEAD_BYTES], data[SRD_HEAD_BYTES + 1024] = {0};
+  uint32_t peer, visitor;
+  struct srd_message m;
+  uint64_t token, tag;
+  struct srd_reader *reader =
+      srd_reader_new(&(struct srd_reader_config){.receives = 8, .peers = 2, .reads = 2});
+  struct srd_answers *answers = srd_answers_new(1, 1);
+  cr_assert(srd_reader_join(reader, 0, &peer, &token));
+  srd_reader_meet(reader, peer, &(struct srd_shelf_end){.token = 5, .requests = 1, .segment = 256});
+  srd_reader_tick(reader);
+  srd_reader_tick(reader);
+  cr_expect_eq(srd_reader_next(reader, wire, &peer), 0, "it was asked nothing");
+  srd_reader_read(reader, peer, &(struct srd_read){.bytes = 300, .place = data + 500, .tag = 1});
+  cr_assert(srd_message_parse(wire, srd_reader_next(reader, wire, &peer), &m) && m.kind == SRD_REQUEST);
+  struct srd_message segment = {.kind = SRD_SEGMENT, .token = token, .id = m.id, .bytes = 256};
+  for (uint32_t tick = 0; tick < 4; tick++) {
+    srd_reader_tick(reader);
+    size_t size = srd_reader_next(reader, wire, &peer);
+    cr_expect_eq(size > 0, tick != 2, "tick %u", tick);
+    cr_expect(size == 0 || (srd_message_parse(wire, size, &m) && m.kind == SRD_PROBE && m.token == 5));
+    if (tick == 1)
+      srd_reader_take(reader, data, srd_message_put(&segment, data) + 256, &peer, &tag);
+    while (srd_reader_next(reader, wire, &peer) > 0)
+      cr_expect_eq(tick, 1, "only credit for what came");
+  }
+  cr_assert(srd_answers_admit(answers, 0, &visitor, &token));
+  srd_answers_meet(answers, visitor, &(struct srd_visitor){.share = 1, .segment = 256});
+  size_t size = srd_message_put(&(struct srd_message){.kind = SRD_PROBE, .token = token}, wire);
+  cr_expect_eq(srd_answers_take(answers, wire, size, &visitor), SRD_TAKEN);
+  srd_answers_free(answers);
+  srd_reader_free(reader);
+}
+
 /* What a peer that breaks the protocol can do: be told apart, and nothing else. */
 Test(srd_protocol, faults_are_told_from_mishaps)
 {
@@ -403,7 +449,7 @@ Test(srd_protocol, faults_are_told_from_mishaps)
   odd[1].token ^= 1;
   odd[2].id += 1 << 16;
   odd[3].kind = SRD_CREDIT;
-  odd[4].kind = SRD_REQUEST;
+  odd[4].kind = SRD_PROBE;
   for (guint i = 0; i < G_N_ELEMENTS(odd); i++) {
     size_t size = srd_message_put(&odd[i], wire) + (odd[i].kind == SRD_SEGMENT ? 256 : 0);
     cr_assert_eq(srd_reader_take(reader, wire, size, &got, &tag), SRD_NOTHING, "%u", i);

@@ -7,7 +7,7 @@
 static struct srd_message random_message(GRand *random, enum srd_kind kind)
 {
   struct srd_message m = {.kind = kind, .token = (uint64_t)g_rand_int(random) << 32 | g_rand_int(random)};
-  if (kind != SRD_CREDIT)
+  if (kind != SRD_CREDIT && kind != SRD_PROBE)
     m.id = (uint64_t)g_rand_int(random) << 32 | g_rand_int(random);
   if (kind == SRD_REQUEST) {
     m.address = (uint64_t)g_rand_int(random) << 31;
@@ -16,7 +16,7 @@ static struct srd_message random_message(GRand *random, enum srd_kind kind)
   }
   if (kind == SRD_CREDIT)
     m.limit = g_rand_int(random);
-  else if (kind != SRD_REQUEST)
+  else if (kind == SRD_SEGMENT || kind == SRD_REFUSAL)
     m.taken = g_rand_int(random);
   if (kind == SRD_SEGMENT) {
     m.at = g_rand_int(random);
@@ -36,7 +36,7 @@ Test(srd_wire, reads_what_it_wrote_and_nothing_shorter_or_longer)
 {
   GRand *random = g_rand_new_with_seed(1);
   for (uint32_t round = 0; round < 2000; round++) {
-    struct srd_message m = random_message(random, round % 4), again;
+    struct srd_message m = random_message(random, round % 5), again;
     uint8_t wire[SRD_HEAD_BYTES + 256] = {0};
     size_t size = srd_message_put(&m, wire);
     cr_assert_leq(size, SRD_HEAD_BYTES);

@@ -334,7 +334,7 @@ Test(verbs_srd, waits_for_room_in_the_queue)
   for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
     struct lab *lab = lab_memory(2);
     GError *error = NULL;
-    srd_fake_depths(64, 20, 5000);
+    srd_fake_depths(64, SRD_SERVE_RECEIVES, 5000);
     cr_assert(open_ends(lab, &kinds[i], &error), "%s", error ? error->message : "");
     ask(lab, 0, 0, 0, READ_BYTES_MAX);
     for (uint32_t n = 0; n < 200; n++)
@@ -465,6 +465,95 @@ SRD_TEST(concealed_memory_is_read_no_more)
   for (uint32_t i = 0; i < late; i++)
     cr_assert(lab->wanted[i].good || lab->wanted[i].shelf == 1);
   check_beside(lab);
+  lab_free(lab);
+}
+
+/* Segments that are on their way and do not get there do not hold up who conceals their memory: their lines
+ * are broken, and not one is read after that. */
+Test(verbs_srd, stuck_segments_are_taken_back)
+{
+  struct lab *lab = lab_new(&kinds[2], 13);
+  struct srd_fake_counts counts = {0};
+  for (uint32_t i = 0; i < 50; i++)
+    ask_any(lab, i % READERS, 1, 20000);
+  gint64 deadline = g_get_monotonic_time() + WAIT_US;
+  while (counts.segments == 0) {
+    srd_fake_hold(FALSE);
+    poll_all(lab);
+    srd_fake_hold(TRUE);
+    srd_fake_counts(&counts);
+    cr_assert_lt(g_get_monotonic_time(), deadline);
+  }
+  verbs_srd.conceal(lab->shelf[1], &lab->exposed[1]);
+  memset(lab->image[1], 0x55, IMAGE);
+  cr_expect(verbs_srd.broken(lab->pair[0][1].shelf) || verbs_srd.broken(lab->pair[1][1].shelf));
+  srd_fake_counts(&counts);
+  cr_expect_eq(counts.segments, 0);
+  srd_fake_hold(FALSE);
+  for (uint32_t r = 0; r < READERS; r++)
+    verbs_srd.line_break(lab->pair[r][1].reader);
+  wait_for(lab, lab->asked);
+  check_beside(lab);
+  lab_free(lab);
+}
+
+/* A reader that takes more credit than it has buffers for fills its own line's queue and loses that line; the
+ * shelf goes on to answer others meanwhile. */
+Test(verbs_srd, a_false_share_harms_its_reader_alone)
+{
+  struct lab *lab = lab_new(&kinds[3], 14);
+  struct pair *pair = &lab->pair[0][0], first = *pair;
+  struct srd_fake_counts counts = {0};
+  struct srd_offer lie;
+  uint8_t offer[VERBS_OFFER_BYTES];
+  pair->reader = verbs_srd.line_new(lab->reader[0], pair, NULL);
+  pair->shelf = verbs_srd.line_new(lab->shelf[0], pair, NULL);
+  cr_assert(srd_offer_parse(offer, verbs_srd.offer(pair->reader, offer), FALSE, &lie));
+  lie.share = 100000;
+  srd_offer_put(&lie, offer);
+  cr_assert(verbs_srd.connect(pair->shelf, offer, SRD_OFFER_BYTES, NULL));
+  cr_assert(verbs_srd.connect(pair->reader, offer, verbs_srd.offer(pair->shelf, offer), NULL));
+  for (uint32_t i = 0; i < 15; i++)
+    ask(lab, 0, 0, i, 100000);
+  gint64 deadline = g_get_monotonic_time() + WAIT_US;
+  while (counts.overruns < SRD_SERVE_SENDS) {
+    srd_fake_counts(&counts);
+    cr_assert_lt(g_get_monotonic_time(), deadline);
+  }
+  uint64_t good = ask(lab, 1, 0, 0, 100000);
+  while (lab->wanted[good].open) {
+    struct verbs_done done;
+    if (verbs_srd.poll(lab->reader[1], &done, 1) == 1)
+      end_one(lab, &done);
+    cr_assert_lt(g_get_monotonic_time(), deadline);
+  }
+  cr_expect(lab->wanted[good].good);
+  wait_for(lab, lab->asked);
+  cr_expect_eq(lab->good, 1);
+  cr_expect_not_null(verbs_srd.broken(pair->reader));
+  verbs_srd.line_free(first.reader);
+  verbs_srd.line_free(first.shelf);
+  lab_free(lab);
+}
+
+/* A shelf that is lost while nothing is on its way to it: a probe tells. */
+Test(verbs_srd, silence_is_looked_into)
+{
+  struct lab *lab = lab_new(&kinds[2], 15);
+  struct srd_fake_counts counts = {0};
+  gint64 deadline = g_get_monotonic_time() + WAIT_US;
+  srd_fake_mute(1);
+  for (uint32_t i = 0; i < 4; i++)
+    ask(lab, 0, 0, 0, 9000);
+  while (counts.datagrams < 4) {
+    srd_fake_counts(&counts);
+    cr_assert_lt(g_get_monotonic_time(), deadline);
+  }
+  srd_fake_kill(1);
+  wait_for(lab, lab->asked);
+  cr_expect_eq(lab->good, 0);
+  cr_expect_not_null(verbs_srd.broken(lab->pair[0][0].reader));
+  cr_expect_null(verbs_srd.broken(lab->pair[0][1].reader));
   lab_free(lab);
 }
 
