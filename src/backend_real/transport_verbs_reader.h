@@ -10,12 +10,12 @@
 #define LINE_BURST      64 /* reads given to a line in one call */
 
 /* For a shelf to answer an OPEN letter: it and the controller's process are one hop each, but may be busy. */
-#define OPEN_NS 2000000000
+#define OPEN_NS (2 * NS_PER_S)
 /* For a letter about a region that a read asks for: the controller's word that it is there travels the same
  * way, after the shelf's letter. */
-#define HOLD_NS 1000000000
+#define HOLD_NS NS_PER_S
 /* Between two letters that tell the shelf no more than how much was read. */
-#define NEWS_NS 1000000000
+#define NEWS_NS NS_PER_S
 
 struct peer;
 

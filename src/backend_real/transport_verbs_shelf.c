@@ -90,9 +90,9 @@ static void on_open(struct shelf *shelf, actor_id reader, const struct verbs_let
   ticket_parse(letter->ticket, &ticket);
   if (!visitor || !visitor->admitted)
     refuse(shelf, reader, letter->attempt, "it is not admitted");
-  else if (letter->attempt < visitor->attempt)
-    tcp_log(&shelf->log, "a late letter of reader %u.%u is passed over", (guint)ACTOR_KIND(reader),
-            ACTOR_INDEX(reader));
+  else if (letter->attempt <= visitor->attempt)
+    tcp_log(&shelf->log, "a late or repeated letter of reader %u.%u is passed over",
+            (guint)ACTOR_KIND(reader), ACTOR_INDEX(reader));
   else if (ticket.reader != reader || ticket.model != NO_INDEX || ticket.serial != letter->attempt ||
            !ticket_accept(&ticket, &visitor->secret, shelf->index, &visitor->window))
     refuse(shelf, reader, letter->attempt, "its ticket is not good, or was used");

@@ -8,7 +8,7 @@
 #include "backend_real/transport_verbs_spans.h"
 
 /* For readers to go over from a registration of which only a part is served on. */
-#define LEAVE_NS 2000000000
+#define LEAVE_NS (2 * NS_PER_S)
 
 /* A reader that may come; kept until the end, since its window of tickets must outlive it. */
 struct visitor {

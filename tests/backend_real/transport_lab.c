@@ -59,7 +59,7 @@ static void deliver(struct lab *lab, const struct lab_letter *l)
   const uint8_t *data = g_bytes_get_data(l->bytes, &size);
   if (l->to_shelf && lab->shelf)
     lab->ops->shelf_letter(lab->shelf, l->peer, data, size);
-  else if (!l->to_shelf && lab->reader && l->peer == LAB_READER)
+  else if (!l->to_shelf && lab->reader)
     lab->ops->reader_letter(lab->reader, LAB_SHELF, data, size);
 }
 
@@ -71,7 +71,7 @@ static void receive(struct lab *lab)
     lab->ops->reader_letter(lab->reader, LAB_SHELF, letter, (size_t)size);
 }
 
-static void letter_free(struct lab_letter *l)
+void lab_letter_free(struct lab_letter *l)
 {
   g_bytes_unref(l->bytes);
   g_free(l);
@@ -82,8 +82,12 @@ void lab_pump(struct lab *lab)
   struct lab_letter *l;
   receive(lab);
   while ((l = g_queue_pop_head(&lab->letters))) {
+    if (!l->to_shelf && l->peer != LAB_READER) {
+      g_queue_push_tail(&lab->caught, l);
+      continue;
+    }
     deliver(lab, l);
-    letter_free(l);
+    lab_letter_free(l);
   }
 }
 
@@ -158,7 +162,8 @@ void transport_lab_free(struct lab *lab)
 {
   lab->ops->reader_free(lab->reader);
   lab->ops->shelf_free(lab->shelf);
-  g_queue_clear_full(&lab->letters, (GDestroyNotify)letter_free);
+  g_queue_clear_full(&lab->caught, (GDestroyNotify)lab_letter_free);
+  g_queue_clear_full(&lab->letters, (GDestroyNotify)lab_letter_free);
   if (lab->remote >= 0)
     close(lab->remote);
   munmap(lab->from.base, lab->from.bytes);

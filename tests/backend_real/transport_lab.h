@@ -31,6 +31,7 @@ struct lab {
   GMutex lock;
   GCond changed;
   GQueue letters;         /* of struct lab_letter, not delivered yet */
+  GQueue caught;          /* of struct lab_letter: those for other readers than the lab's */
   int remote;             /* socket to a shelf in another process (lab_fork_shelf); -1: none */
   uint8_t end[LAB_READS]; /* enum lab_end, by tag */
   uint32_t good, failed;
@@ -41,6 +42,8 @@ struct lab_letter {
   actor_id peer; /* the reader's, whoever writes */
   GBytes *bytes;
 };
+
+void lab_letter_free(struct lab_letter *letter);
 
 /* All of it, ready to read. */
 struct lab *transport_lab_new(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
