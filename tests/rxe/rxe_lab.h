@@ -13,8 +13,9 @@ enum { RXE_DEVICES = 2, RXE_PAYLOAD = 4096 /* of a packet, at most */ };
 const char *rxe_device(int which);
 const char *rxe_address(int which);
 
-/* Packets that both devices have taken in. Bytes that went from one network device of the pair to the other,
- * whatever the protocol. */
+/* Packets that a device has taken in, or both. Bytes that went from one network device of the pair to the
+ * other, whatever the protocol. */
+guint64 rxe_packets_of(int which);
 guint64 rxe_packets(void);
 guint64 rxe_pair_bytes(void);
 

@@ -22,7 +22,8 @@ static struct figures run_over(ClusterLab *lab, const char *transport, const cha
   struct figures f = {.sums = outcome_check(lab, client, database, transport)};
   f.packets = rxe_packets() - before;
   f.net_bytes = outcome_ask(lab, database, "SELECT net_bytes FROM run");
-  cr_assert_eq(f.sums.completed, f.sums.requests, "over %s", transport);
+  g_autofree char *log = process_log(client);
+  cr_assert_eq(f.sums.completed, f.sums.requests, "over %s: %s", transport, log);
   cr_assert_gt(f.net_bytes, 0, "over %s nothing was loaded", transport);
   cr_assert_eq(rxe_servers_using(lab, database, taken), SERVERS, "over %s: servers that say they use %s",
                transport, taken);
@@ -50,11 +51,25 @@ Test(verbs_run, verbs_and_auto_go_over_the_devices_and_tcp_comes_to_the_same)
   cr_assert_eq(chosen.sums.requests, tcp.sums.requests);
 }
 
+/* As on a machine with two NICs on one network: reads are striped over both. */
+Test(verbs_run, two_devices_share_the_reads)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  g_autofree char *experiment = rxe_experiment("real-verbs.ini");
+  g_autofree char *both = g_strdup_printf("--rdma-device %s,%s", rxe_device(0), rxe_device(1));
+  guint64 before[] = {rxe_packets_of(0), rxe_packets_of(1)};
+  struct process *client = rxe_run(lab, experiment, "verbs", "both.db", both);
+  struct run_sums sums = outcome_check(lab, client, "both.db", "two devices");
+  cr_assert_eq(sums.completed, sums.requests);
+  for (int d = 0; d < RXE_DEVICES; d++)
+    cr_assert_gt(rxe_packets_of(d), before[d], "nothing goes over %s", rxe_device(d));
+}
+
 /* A process a server, memory servers on the two addresses: each is reached over the pair. */
 Test(verbs_run, servers_on_the_two_ends_of_the_pair)
 {
   g_autoptr(ClusterLab) lab = lab_new();
-  lab_experiment(lab, "cluster.heartbeat_ms=2000;workload.rate_rps=40;workload.duration_s=3");
+  lab_experiment(lab, "cluster.heartbeat_ms=3000;workload.rate_rps=15;workload.duration_s=3");
   struct process *controller = lab_controller(lab);
   for (int i = 0; i < 2; i++) {
     lab_gpu_server(lab, i);
