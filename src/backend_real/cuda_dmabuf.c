@@ -71,11 +71,20 @@ int cuda_dmabuf_export(int ordinal, void *memory, uint64_t bytes, GError **error
   return fd;
 }
 
-gboolean cuda_dmabuf_must_flush(int ordinal)
+gboolean cuda_dmabuf_order(int ordinal, gboolean *must_flush, GError **error)
 {
-  int ordering = cudaGPUDirectRDMAWritesOrderingNone;
-  cudaError_t status = cudaDeviceGetAttribute(&ordering, cudaDevAttrGPUDirectRDMAWritesOrdering, ordinal);
-  return status != cudaSuccess || ordering < cudaGPUDirectRDMAWritesOrderingOwner;
+  int ordering = cudaGPUDirectRDMAWritesOrderingNone, flushes = 0;
+  if (cudaDeviceGetAttribute(&ordering, cudaDevAttrGPUDirectRDMAWritesOrdering, ordinal) != cudaSuccess)
+    ordering = cudaGPUDirectRDMAWritesOrderingNone;
+  if (cudaDeviceGetAttribute(&flushes, cudaDevAttrGPUDirectRDMAFlushWritesOptions, ordinal) != cudaSuccess)
+    flushes = 0;
+  *must_flush = ordering < cudaGPUDirectRDMAWritesOrderingOwner;
+  if (!*must_flush || flushes & cudaFlushGPUDirectRDMAWritesOptionHost)
+    return TRUE;
+  g_set_error(error, DM_ERROR, DM_ERROR_FAILED,
+              "GPU %d: its kernels may not see what a NIC has written (ordering %d, ways to flush %d)",
+              ordinal, ordering, flushes);
+  return FALSE;
 }
 
 int cuda_dmabuf_flush(void)

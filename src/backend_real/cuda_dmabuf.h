@@ -1,5 +1,8 @@
 /* GPU memory for other devices to write into (GPUDirect RDMA): a range of it as a dma-buf, and what it takes
- * that kernels see what was written. */
+ * that kernels see what was written.
+ *
+ * Run on an H200 (driver 580): the export; computes that would flush first, which there need not (its writes
+ * are ordered for its own kernels). Not run: a NIC that writes, cudaDeviceFlushGPUDirectRDMAWrites. */
 #ifndef DM_CUDA_DMABUF_H
 #define DM_CUDA_DMABUF_H
 
@@ -15,8 +18,9 @@
  * DM_ERROR_FAILED: the driver's reason. The caller closes it. */
 int cuda_dmabuf_export(int ordinal, void *memory, uint64_t bytes, GError **error);
 
-/* TRUE: kernels started after a NIC's write has ended may not see it without cuda_dmabuf_flush. */
-gboolean cuda_dmabuf_must_flush(int ordinal);
+/* *must_flush: kernels started after a NIC's write has ended may not see it without cuda_dmabuf_flush. FALSE
+ * + DM_ERROR_FAILED: it would be so, and the driver cannot flush from the host. */
+gboolean cuda_dmabuf_order(int ordinal, gboolean *must_flush, GError **error);
 /* Lets the current GPU see what was written to it; a cudaError_t. Blocks, for about a microsecond. */
 int cuda_dmabuf_flush(void);
 

@@ -38,9 +38,9 @@ gboolean cuda_gpu_export(struct cuda_gpu *gpu, GError **error)
   if (gpu->dmabuf >= 0)
     return TRUE;
   if (failed(gpu, cudaSetDevice(gpu->ordinal), "use it", error) ||
-      failed(gpu, cudaDeviceGetPCIBusId(gpu->pci, sizeof gpu->pci, gpu->ordinal), "ask where it is", error))
+      failed(gpu, cudaDeviceGetPCIBusId(gpu->pci, sizeof gpu->pci, gpu->ordinal), "ask where it is", error) ||
+      !cuda_dmabuf_order(gpu->ordinal, &gpu->must_flush, error))
     return FALSE;
-  gpu->must_flush = cuda_dmabuf_must_flush(gpu->ordinal);
   gpu->dmabuf = cuda_dmabuf_export(gpu->ordinal, gpu->memory, gpu->taken, error);
   return gpu->dmabuf >= 0;
 }

@@ -316,7 +316,7 @@ static void memory_is_for_others_to_write(struct lab *lab)
     g_autoptr(GError) error = NULL;
     struct memory memory;
     if (!lab->ops->gpu_memory(lab->device, gpu, &memory, &error)) { /* not every driver can */
-      cr_assert(g_error_matches(error, DM_ERROR, DM_ERROR_FAILED) && strstr(error->message, "dma-buf"));
+      cr_assert(g_error_matches(error, DM_ERROR, DM_ERROR_FAILED));
       continue;
     }
     cr_assert_eq(memory.bytes, GPU_BYTES);

@@ -12,11 +12,10 @@
 
 #define REGION (1u << 20)
 
-/* What the processor writes there is what a compute then reads. */
-static void written_and_computed(struct bench *bench, uint32_t gpu, uint8_t *base, const char *what)
+/* Computes on the first region as if the network had written it. */
+static enum device_status compute_landed(struct bench *bench, uint32_t gpu)
 {
   uint64_t tag = bench_tag(bench);
-  memcpy(base, bench->host + REGION, REGION);
   struct device_compute compute = {.gpu = gpu,
                                    .pieces = 1,
                                    .piece = {{0, REGION, 3}},
@@ -24,7 +23,14 @@ static void written_and_computed(struct bench *bench, uint32_t gpu, uint8_t *bas
                                    .landed = TRUE,
                                    .tag = tag};
   bench->ops->compute(bench->device, &compute);
-  bench_verdict(bench, bench_await(bench, tag)->status == DEVICE_DONE,
+  return bench_await(bench, tag)->status;
+}
+
+/* What the processor writes there is what a compute then reads. */
+static void written_and_computed(struct bench *bench, uint32_t gpu, uint8_t *base, const char *what)
+{
+  memcpy(base, bench->host + REGION, REGION);
+  bench_verdict(bench, compute_landed(bench, gpu) == DEVICE_DONE,
                 "GPU %u: bytes written through %s are computed on", gpu, what);
 }
 
@@ -39,6 +45,9 @@ static void check_dmabuf(struct bench *bench, uint32_t gpu, const struct memory 
                 " on; wanted are %.1f MB",
                 gpu, memory->pci, memory->dmabuf, target, (double)size / 1e6, memory->dmabuf_offset,
                 (double)memory->bytes / 1e6);
+  gboolean filled = bench->ops->fill(bench->device, gpu, 0, bench->host + REGION, REGION, NULL);
+  bench_verdict(bench, filled && compute_landed(bench, gpu) == DEVICE_DONE,
+                "GPU %u: a compute that first waits for what NICs have written", gpu);
   void *seen = mmap(NULL, REGION, PROT_READ | PROT_WRITE, MAP_SHARED, memory->dmabuf, 0);
   if (seen == MAP_FAILED) {
     printf("GPU %u: the processor cannot map the dma-buf (%s): NICs alone can write into it\n", gpu,
