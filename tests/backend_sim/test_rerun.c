@@ -4,6 +4,7 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+#include "../harness/temporary.h"
 #include "backend_sim/rerun.h"
 #include "core/error.h"
 #include "core/gpu_server.h"
@@ -33,25 +34,6 @@ static struct setup *new_setup(struct experiment **e, gboolean direct)
   struct setup *setup = setup_new(*e, WORLD_GPUDIRECT, TRUE, &error);
   cr_assert(setup, "%s", error ? error->message : "");
   return setup;
-}
-
-static char *new_folder(void)
-{
-  char *folder = g_dir_make_tmp("distmind-rerun-XXXXXX", NULL);
-  cr_assert(folder);
-  return folder;
-}
-
-static void remove_folder(char *folder)
-{
-  g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
-  const char *name;
-  while ((name = g_dir_read_name(dir)) != NULL) {
-    g_autofree char *path = g_build_filename(folder, name, NULL);
-    g_unlink(path);
-  }
-  g_rmdir(folder);
-  g_free(folder);
 }
 
 /* --- lives to record
@@ -129,7 +111,7 @@ static char *memory_server_life(const char *name, guint32 seed)
 
 Test(rerun, the_same_lives_again)
 {
-  char *folder = new_folder();
+  char *folder = temporary_folder();
   struct rerun_totals totals = {0};
   for (guint32 seed = 1; seed <= 20; seed++) {
     g_autoptr(GError) error = NULL;
@@ -142,7 +124,7 @@ Test(rerun, the_same_lives_again)
   cr_assert(totals.actors == 40 && totals.cut == 0);
   cr_assert(totals.inputs > 9000 && totals.outputs > 9000, "%lu inputs, %lu outputs", (gulong)totals.inputs,
             (gulong)totals.outputs);
-  remove_folder(folder);
+  temporary_folder_remove(folder);
 }
 
 /* --- recordings that were changed
@@ -258,7 +240,7 @@ Test(rerun, a_changed_output_is_named)
       {CHANGE_ADD_OUTPUT, SEAM_COMPUTE, "expected "},
       {CHANGE_DROP_OUTPUT, SEAM_SEND, "found send peer controller, message "},
   };
-  char *folder = new_folder();
+  char *folder = temporary_folder();
   g_autofree char *name = g_build_filename(folder, "life", NULL);
   g_autofree char *life = gpu_server_life(name, 7, 300);
   for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -271,7 +253,7 @@ Test(rerun, a_changed_output_is_named)
   g_autofree char *same = rewrite(life, to, (struct changed){.change = CHANGE_NONE, .kind = SEAM_KINDS});
   struct rerun_totals totals = {0};
   cr_assert(rerun_file(same, &totals, NULL, NULL), "the rewriting itself changes nothing");
-  remove_folder(folder);
+  temporary_folder_remove(folder);
 }
 
 /* Every input in turn: left out, or with another last byte. What follows from it differs, or it is seen to be
@@ -279,7 +261,7 @@ Test(rerun, a_changed_output_is_named)
  * the same. */
 static void check_changed_inputs(gboolean direct)
 {
-  char *folder = new_folder();
+  char *folder = temporary_folder();
   g_autofree char *name = g_build_filename(folder, "life", NULL);
   g_autofree char *life = gpu_server_life_on(name, direct, 11, 120);
   unsigned found = 0, same = 0, breaches = 0;
@@ -301,7 +283,7 @@ static void check_changed_inputs(gboolean direct)
     }
   cr_assert(found > 60 && breaches > 20 && same < found, "%u found, %u cannot come, %u the same", found,
             breaches, same);
-  remove_folder(folder);
+  temporary_folder_remove(folder);
 }
 
 Test(rerun, changed_inputs_are_found)
@@ -316,7 +298,7 @@ Test(rerun, changed_inputs_are_found_where_loads_land_in_gpu_memory)
 
 Test(rerun, another_configuration_is_refused)
 {
-  char *folder = new_folder();
+  char *folder = temporary_folder();
   g_autofree char *name = g_build_filename(folder, "life", NULL),
                   *other = g_build_filename(folder, "other", NULL);
   g_autofree char *life = gpu_server_life(name, 3, 10);
@@ -330,5 +312,5 @@ Test(rerun, another_configuration_is_refused)
   recording_begin(to, &changed);
   cr_assert(recording_close(to, NULL));
   expect_difference(path, DM_ERROR_FAILED, "profiles or hardware files of|are not those of the run");
-  remove_folder(folder);
+  temporary_folder_remove(folder);
 }

@@ -157,14 +157,12 @@ static void step_present(struct pair *p, GRand *rand, uint32_t m)
     tier_ready(p->tier, m);
     row->state = TIER_READY;
     reference_room(r, 0, 0, TRUE);
-  } else if (what < 6 || row->pins == 0) {
-    if (what < 8) {
-      tier_pin(p->tier, m);
-      row->pins++;
-    } else {
-      tier_remove(p->tier, m);
-      row->state = TIER_ABSENT;
-    }
+  } else if (what < 6 || (what < 8 && row->pins == 0)) {
+    tier_pin(p->tier, m);
+    row->pins++;
+  } else if (row->pins == 0) {
+    tier_remove(p->tier, m);
+    row->state = TIER_ABSENT;
   } else {
     tier_unpin(p->tier, m);
     row->pins--;

@@ -27,4 +27,23 @@ static inline void temporary_remove(char *path)
   g_free(path);
 }
 
+static inline char *temporary_folder(void)
+{
+  char *folder = g_dir_make_tmp("distmind-test-XXXXXX", NULL);
+  cr_assert(folder, "no temporary folder");
+  return folder;
+}
+
+/* With the files in it; frees its path. */
+static inline void temporary_folder_remove(char *folder)
+{
+  g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+  for (const char *name = dir ? g_dir_read_name(dir) : NULL; name; name = g_dir_read_name(dir)) {
+    g_autofree char *path = g_build_filename(folder, name, NULL);
+    g_unlink(path);
+  }
+  g_rmdir(folder);
+  g_free(folder);
+}
+
 #endif

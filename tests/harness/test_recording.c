@@ -21,25 +21,6 @@ static const struct recording_head head = {.version = (char *)"v",
                                            .records = TRUE,
                                            .gpus = 8};
 
-static char *new_folder(void)
-{
-  char *folder = g_dir_make_tmp("distmind-recording-XXXXXX", NULL);
-  cr_assert(folder);
-  return folder;
-}
-
-static void remove_folder(char *folder)
-{
-  g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
-  const char *name;
-  while ((name = g_dir_read_name(dir)) != NULL) {
-    g_autofree char *path = g_build_filename(folder, name, NULL);
-    g_unlink(path);
-  }
-  g_rmdir(folder);
-  g_free(folder);
-}
-
 /* An input at that time since the one before. */
 static void put_input(struct recording *r, uint64_t since, uint64_t tag)
 {
@@ -106,7 +87,7 @@ static void check_head(const struct recording_head *h)
 Test(recording, comes_back_as_it_was)
 {
   static const size_t steps[] = {1, 700, 9000};
-  char *folder = new_folder();
+  char *folder = temporary_folder();
   g_autofree char *name = g_build_filename(folder, "x", NULL);
   struct recording *r = recording_create(name, head.actor, NULL);
   g_autofree char *path = g_strdup(recording_path(r));
@@ -127,7 +108,7 @@ Test(recording, comes_back_as_it_was)
     cr_assert(last == 0 && !recording_was_cut(reader));
   }
   cr_assert_eq(recording_next_part(reader, &h, &error), 0);
-  remove_folder(folder);
+  temporary_folder_remove(folder);
 }
 
 /* Reads all parts; TRUE: to the end and without an error. *steps: of all parts, *cut: of them. */
@@ -171,7 +152,7 @@ static GPtrArray *three_files(const char *name, gsize *ended_size)
 
 Test(recording, files_of_processes_become_one)
 {
-  char *folder = new_folder();
+  char *folder = temporary_folder();
   g_autofree char *name = g_build_filename(folder, "x.rec", NULL),
                   *other = g_strconcat(name, ".controller2x", NULL);
   gsize ended_size;
@@ -186,14 +167,14 @@ Test(recording, files_of_processes_become_one)
   cr_assert_eq(cut, 1);
   g_autoptr(GPtrArray) left = recording_files(name);
   cr_assert_eq(left->len, 0);
-  remove_folder(folder);
+  temporary_folder_remove(folder);
 }
 
 /* A killed process: whole blocks count, and of what they hold all but the last input, of which nobody knows
  * whether all is there. */
 Test(recording, a_tail_may_be_missing)
 {
-  char *folder = new_folder();
+  char *folder = temporary_folder();
   g_autofree char *name = g_build_filename(folder, "x", NULL), *data = NULL;
   struct recording *r = recording_create(name, head.actor, NULL);
   g_autofree char *path = g_strdup(recording_path(r));
@@ -212,13 +193,13 @@ Test(recording, a_tail_may_be_missing)
     longest = MAX(longest, steps);
   }
   cr_assert_gt(longest, 40);
-  remove_folder(folder);
+  temporary_folder_remove(folder);
 }
 
 /* Each bit, and each length, of a joined file. */
 Test(recording, what_changed_is_found)
 {
-  char *folder = new_folder();
+  char *folder = temporary_folder();
   g_autofree char *name = g_build_filename(folder, "x.rec", NULL), *data = NULL;
   gsize ended_size, size;
   uint32_t steps, cut;
@@ -239,13 +220,13 @@ Test(recording, what_changed_is_found)
     cr_assert_not(read_all(name, &steps, &cut, &error), "%zu of %zu bytes", keep, size);
     cr_assert(g_error_matches(error, DM_ERROR, DM_ERROR_INPUT));
   }
-  remove_folder(folder);
+  temporary_folder_remove(folder);
 }
 
 /* Right checksums around what no recorder writes. */
 Test(recording, entries_out_of_place_are_refused)
 {
-  char *folder = new_folder();
+  char *folder = temporary_folder();
   for (unsigned wrong = 0; wrong < 6; wrong++) {
     g_autofree char *name = g_strdup_printf("%s/%u", folder, wrong);
     struct recording *r = recording_create(name, head.actor, NULL);
@@ -270,5 +251,5 @@ Test(recording, entries_out_of_place_are_refused)
     cr_assert_not(read_all(path, &steps, &cut, &error), "case %u", wrong);
     cr_assert(g_error_matches(error, DM_ERROR, DM_ERROR_INPUT));
   }
-  remove_folder(folder);
+  temporary_folder_remove(folder);
 }
