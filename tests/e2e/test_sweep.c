@@ -261,6 +261,10 @@ Test(sweep, refuses_bad_options_and_leaves_nothing)
     g_autofree char *left = folder_list(folder);
     cr_assert_str_eq(left, "x.ini", "%s %s left behind: %s", refused[i].option, refused[i].value, left);
   }
+  g_autoptr(ProgramOutcome) quote =
+      program_run(folder, "sweep", "x.ini", "--vary", "gpu_servers=1", "--slurm", "--slurm-options",
+                  "--comment='", "--out", "x.db", NULL);
+  expect_refused(quote, "--slurm-options", "quote", NULL);
   g_autoptr(ProgramOutcome) nothing = program_run(folder, "sweep", "x.ini", NULL);
   expect_refused(nothing, "--vary", NULL);
 }
