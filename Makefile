@@ -227,9 +227,10 @@ submake = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS))
 TESTS ?= $(test_modules) threads fuzz
 tests_chosen = $(filter $(TESTS),$(test_modules))
 threads_chosen = $(if $(filter 1,$(SANITIZE)),,$(if $(filter threads,$(TESTS)),$(threads)))
+slurm_chosen = $(if $(filter slurm,$(TESTS)),tests/slurm/sweep.sh)
 fuzz_chosen = $(if $(filter fuzz,$(TESTS)),$(patsubst tests/fuzz/fuzz_%.c,$(BUILD_ROOT)/asan/fuzz/%,$(fuzz_src)))
 
-.PHONY: help deps check soak demo demo-real bench fuzz lint install clean compile_commands.json
+.PHONY: help deps check check-slurm soak demo demo-real bench fuzz lint install clean compile_commands.json
 help:
 	@echo 'make                 build/distmind-sim and build/distmind-real'
 	@echo 'make demo            replay a synthetic trace: the table of the systems compared, and one figure'
@@ -240,6 +241,7 @@ help:
 	@echo 'make paper           the evaluation of the DistMind paper: results/PAPER.md, data and figures in results/paper; minutes'
 	@echo '                     TRACES=FOLDER of real traces; REAL=1: what fits this machine, on real processes (results/paper-real.md)'
 	@echo 'make soak            kill, stop, cut of every role, 50 times each; ROUNDS=50, SEED=, SANITIZE=1'
+	@echo 'make check-slurm     sweeps on a Slurm cluster of one node, which it starts (root, Debian slurm-wlm and munge)'
 	@echo 'make bench           speeds, each beside its yardstick'
 	@echo 'make fuzz            libFuzzer, FUZZ_SECONDS=600 each target; stops at the first finding'
 	@echo 'make lint            format, cppcheck, what src/core may not use, sizes'
@@ -260,7 +262,12 @@ check:
 	@$(if $(fuzz_chosen),$(submake) SANITIZE=1 fuzz-programs)
 	@$(if $(threads_chosen),$(submake) SANITIZE=thread $(threads) $(BUILD_ROOT)/tsan/tests/canary)
 	@$(if $(filter 1,$(SANITIZE)),$(submake) $(BUILD)/tests/canary)
-	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh $(tests_chosen:%=$(BUILD)/tests/%) $(threads_chosen) $(fuzz_chosen)
+	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh $(tests_chosen:%=$(BUILD)/tests/%) $(threads_chosen) $(slurm_chosen) $(fuzz_chosen)
+
+# Sweeps on a Slurm cluster of one node, which is started for it; skipped where that cannot be.
+check-slurm:
+	@scripts/deps.sh slurm || true
+	@$(MAKE) --no-print-directory check TESTS=slurm
 
 # Failures of every role at random times: `make check` has a few rounds of each, this has many.
 soak:

@@ -15,7 +15,7 @@ has_libfuzzer() {
     clang -fsanitize=fuzzer,address -x c -o /dev/null - 2>/dev/null
 }
 
-# GROUP PACKAGE PROBE ARGUMENT, in the order in which probes need one another.
+# GROUP PACKAGE PROBE ARGUMENT, in the order in which probes need one another. slurm is for check-slurm, and optional.
 packages() {
   cat <<'LIST'
 build make            has_command make
@@ -38,6 +38,8 @@ fuzz  clang           has_command clang
 fuzz  libclang-rt-dev has_libfuzzer -
 bench g++             has_command g++
 bench libsimgrid-dev  has_module simgrid
+slurm slurm-wlm       has_command slurmctld
+slurm munge           has_command munged
 LIST
 }
 

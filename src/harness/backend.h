@@ -37,6 +37,13 @@ struct backend {
   void (*close)(void); /* also after a failed open; NULL: nothing to do */
 };
 
+/* One system's run with its rows in outputs->store (or nowhere): begins it, runs it, ends it. *info takes
+ * what is known of the run; its texts are the setup's but notices, which are in *notices (g_free) too. FALSE
+ * + error. */
+gboolean backend_run_stored(const struct backend *backend, const struct setup *setup,
+                            const struct run_outputs *outputs, struct run_info *info, struct figures *figures,
+                            char **notices, GError **error);
+
 /* The command `run` of a program with this backend. */
 gboolean backend_run_command(const struct backend *backend, int argc, char **argv, GError **error);
 

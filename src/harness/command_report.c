@@ -3,6 +3,7 @@
 #include "harness/command.h"
 #include "harness/report.h"
 #include "harness/store_schema.h"
+#include "harness/sweep_view.h"
 #include "harness/table.h"
 #include <unistd.h>
 
@@ -36,8 +37,24 @@ static struct report_run *report_runs(const GPtrArray *runs, GPtrArray *notices)
   return report;
 }
 
+static gboolean print_sweep(struct store_reader *reader, gboolean json, GError **error)
+{
+  g_autoptr(SweepView) view = sweep_view_read(reader, error);
+  if (!view)
+    return FALSE;
+  g_autofree char *text = json ? sweep_view_json(view, NULL) : NULL;
+  if (json)
+    fputs(text, stdout);
+  else
+    sweep_view_table(view, stdout);
+  return TRUE;
+}
+
 static gboolean print_report(struct store_reader *reader, gboolean json, GError **error)
 {
+  g_autoptr(GArray) facts = store_facts(reader, error);
+  if (!facts || facts->len > 0)
+    return facts && print_sweep(reader, json, error);
   g_autoptr(GPtrArray) runs = store_runs(reader, error);
   if (!runs)
     return FALSE;
@@ -117,7 +134,9 @@ const struct command command_report = {
         "report FILE.db [--json | --decisions]\n\n"
         "Prints the comparison of the systems in a result database that `run --out FILE.db` wrote: one row "
         "a\n"
-        "system, the best of each column marked, then the constants of the baselines, and notes.\n\n"
+        "system, the best of each column marked, then the constants of the baselines, and notes. Of a "
+        "database\n"
+        "that `sweep` or `plan` wrote: one row a point and system.\n\n"
         "  --json       one JSON object with every figure, the same that `run --json` prints\n"
         "  --decisions  how often each decision was taken for which reason (needs output.decisions = all)\n\n"
         "examples:\n"

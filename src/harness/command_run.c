@@ -93,35 +93,45 @@ static gboolean session_prepare(struct session *s, const char *path, const struc
   return TRUE;
 }
 
+gboolean backend_run_stored(const struct backend *backend, const struct setup *setup,
+                            const struct run_outputs *outputs, struct run_info *info, struct figures *figures,
+                            char **notices, GError **error)
+{
+  const struct experiment *e = setup->experiment;
+  g_autofree char *file = g_canonicalize_filename(e->path, NULL);
+  *info = (struct run_info){.experiment = e->name,
+                            .system = e->system,
+                            .backend = backend->name,
+                            .text = e->text,
+                            .overrides = e->overrides,
+                            .path = file,
+                            .processes = backend->processes ? backend->processes(setup) : 1,
+                            .seed = e->seed,
+                            .constants = setup->constants,
+                            .notices = setup->notices,
+                            .warmup_ns = e->warmup_ns};
+  struct store *store = outputs->store;
+  if (store && !store_begin_run(store, info, setup->catalog, error))
+    return FALSE;
+  *notices = NULL;
+  gboolean ran = backend->run(setup, info, outputs, figures, notices, error);
+  info->path = NULL;
+  if (!ran)
+    return FALSE;
+  info->notices = *notices;
+  if (store)
+    store_notices(store, *notices);
+  return !store || store_end_run(store, figures, *outputs->interrupted != 0, error);
+}
+
 static gboolean session_run(struct session *s, guint index, GError **error)
 {
-  const struct setup *setup = s->setups->pdata[index];
-  const struct experiment *e = setup->experiment;
   struct report_run *run = &s->runs[index];
-  g_autofree char *file = g_canonicalize_filename(e->path, NULL);
-  run->info = (struct run_info){.experiment = e->name,
-                                .system = e->system,
-                                .backend = s->backend->name,
-                                .text = e->text,
-                                .overrides = e->overrides,
-                                .path = file,
-                                .processes = s->backend->processes ? s->backend->processes(setup) : 1,
-                                .seed = e->seed,
-                                .constants = setup->constants,
-                                .notices = setup->notices,
-                                .warmup_ns = e->warmup_ns};
-  struct store *store = s->outputs.store;
-  if (store && !store_begin_run(store, &run->info, setup->catalog, error))
-    return FALSE;
   char *notices = NULL;
-  if (!s->backend->run(setup, &run->info, &s->outputs, &run->figures, &notices, error))
-    return FALSE;
+  gboolean good = backend_run_stored(s->backend, s->setups->pdata[index], &s->outputs, &run->info,
+                                     &run->figures, &notices, error);
   g_ptr_array_add(s->notices, notices);
-  run->info.notices = notices;
-  run->info.path = NULL;
-  if (store)
-    store_notices(store, notices);
-  return !store || store_end_run(store, &run->figures, interrupted != 0, error);
+  return good;
 }
 
 static void session_clear(struct session *s)

@@ -164,6 +164,13 @@ static const char *name_split(struct place place, const char *name, const char *
   return NULL;
 }
 
+char *layers_key(const char *file, const char *name, GError **error)
+{
+  const char *key;
+  const char *section = name_split((struct place){file, 0}, name, &key, error);
+  return section ? g_strconcat(section, ".", key, NULL) : NULL;
+}
+
 static void layers_put(struct layers *layers, struct place place, const char *section, const char *key,
                        const char *value, gboolean typed)
 {

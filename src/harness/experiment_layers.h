@@ -28,6 +28,10 @@ void layers_free(struct layers *layers);
 typedef struct layers Layers; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Layers, layers_free)
 
+/* "SECTION.KEY" of a name as --set takes it (a key that one section alone has may stand without it). file:
+ * for the message. NULL + DM_ERROR_INPUT: no such key. Free with g_free. */
+char *layers_key(const char *file, const char *name, GError **error);
+
 /* NULL where the default stands. */
 const struct given *layers_find(const struct layers *layers, const char *section, const char *key);
 /* DM_ERROR_INPUT at the place where section.key was given; at the file where it was not. Always FALSE. */

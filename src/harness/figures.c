@@ -1,5 +1,7 @@
 /* The table of figures; see figures.h. */
 #include "harness/figures.h"
+#include "core/error.h"
+#include "harness/nearest.h"
 
 #define INTEGER(name)                                                                                        \
   {                                                                                                          \
@@ -81,4 +83,26 @@ void figure_set_real(struct figures *figures, const struct figure_field *field, 
 char *figure_column(const struct figure_field *field)
 {
   return field->group ? g_strconcat(field->group, "_", field->name, NULL) : g_strdup(field->name);
+}
+
+double figure_number(const struct figures *figures, const struct figure_field *field)
+{
+  return field->integer ? (double)figure_integer(figures, field) : figure_real(figures, field);
+}
+
+const struct figure_field *figure_find(const char *name, const char *option, GError **error)
+{
+  g_autofree char *column = g_strdelimit(g_strdup(name), ".", '_');
+  g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+  const struct figure_field *found = NULL;
+  for (const struct figure_field *field = figure_fields; field->name && !found; field++) {
+    char *known = figure_column(field);
+    g_ptr_array_add(names, known);
+    found = g_str_equal(known, column) ? field : NULL;
+  }
+  g_ptr_array_add(names, NULL);
+  if (!found)
+    input_error(error, option, 0, "unknown figure \"%s\"; nearest is \"%s\"", name,
+                nearest_word(column, (const char *const *)names->pdata));
+  return found;
 }

@@ -23,5 +23,10 @@ void figure_set_integer(struct figures *figures, const struct figure_field *fiel
 void figure_set_real(struct figures *figures, const struct figure_field *field, double value);
 /* Column name in table run; free with g_free. */
 char *figure_column(const struct figure_field *field);
+/* The row of a figure as the JSON object or the database names it (latency_ms.p99, latency_ms_p99); NULL +
+ * DM_ERROR_INPUT that names the nearest. option: for the message. */
+const struct figure_field *figure_find(const char *name, const char *option, GError **error);
+/* As a number of either type. */
+double figure_number(const struct figures *figures, const struct figure_field *field);
 
 #endif

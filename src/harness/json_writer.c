@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 #include <yajl/yajl_gen.h>
+#include "harness/setting.h"
 
 struct json_writer {
   yajl_gen gen;
@@ -110,6 +111,23 @@ void json_real(struct json_writer *json, double value)
     write_number(json, real_format(value, text));
   else
     check(yajl_gen_null(json->gen));
+}
+
+void json_boolean(struct json_writer *json, gboolean value)
+{
+  check(yajl_gen_bool(json->gen, value ? 1 : 0));
+}
+
+void json_value(struct json_writer *json, const char *text)
+{
+  guint64 whole;
+  double number;
+  if (integer_parse(text, 0, G_MAXUINT64, &whole, NULL))
+    json_integer(json, whole);
+  else if (number_parse(text, -G_MAXDOUBLE, G_MAXDOUBLE, &number, NULL))
+    json_real(json, number);
+  else
+    json_string(json, text);
 }
 
 void json_microseconds(struct json_writer *json, int64_t ns)

@@ -29,6 +29,9 @@ void json_key(struct json_writer *json, const char *key);
 void json_string(struct json_writer *json, const char *text); /* NULL writes null */
 void json_integer(struct json_writer *json, uint64_t value);
 void json_real(struct json_writer *json, double value); /* not finite: null */
+void json_boolean(struct json_writer *json, gboolean value);
+/* A number where the text is a decimal one, else a string. */
+void json_value(struct json_writer *json, const char *text);
 /* Nanoseconds as microseconds with three decimals, exactly; value >= 0. */
 void json_microseconds(struct json_writer *json, int64_t ns);
 

@@ -5,6 +5,7 @@
 #include "harness/json_writer.h"
 #include "harness/nearest.h"
 #include "harness/plot_part.h"
+#include "harness/plot_plan.h"
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <math.h>
@@ -16,6 +17,7 @@ const struct plot_kind plot_kinds[] = {
     {"utilisation", plot_utilisation},
     {"found", plot_found},
     {"queue", plot_queue},
+    {"sweep", plot_sweep},
     {NULL, NULL},
 };
 
@@ -95,36 +97,51 @@ static gboolean any_notice(const struct plot *plot, const char *word)
   return FALSE;
 }
 
-static void write_preamble(struct plot *plot, const struct output_format *format, const char *output)
+gboolean plot_path_check(const char *path, GError **error)
 {
-  g_autofree char *quoted = gnuplot_quote(output);
-  g_autofree char *title = gnuplot_quote(plot_run(plot, 0)->experiment);
-  g_string_append_printf(
-      plot->script,
-      "set encoding utf8\nset terminal %s\nset output %s\nset title %s font ',17'\n"
-      "set key outside right top Left reverse samplen 3.6 spacing 1.25\n"
-      "set border 3 lc rgb '#555555'\nset tics nomirror out\nset grid lc rgb '#dddddd' lt 1 lw 0.6\n"
-      "set bmargin 4.5\n",
-      format->terminal, quoted, title);
-  if (any_notice(plot, "estimated"))
-    g_string_append(plot->script, "set label 'uses estimated profiles' at screen 0.99,0.025 right font ',11' "
-                                  "textcolor rgb '#555555'\n");
+  return find_format(path, error) != NULL;
 }
 
-gboolean plot_begin(struct plot *plot, const char *path, const char *output, GError **error)
+gboolean plot_preamble(GString *script, const char *path, const char *output, const char *title,
+                       gboolean estimated, GError **error)
 {
   const struct output_format *format = find_format(path, error);
   if (!format)
     return FALSE;
+  g_autofree char *quoted = gnuplot_quote(output), *quoted_title = gnuplot_quote(title);
+  g_string_append_printf(
+      script,
+      "set encoding utf8\nset terminal %s\nset output %s\nset title %s font ',17'\n"
+      "set key outside right top Left reverse samplen 3.6 spacing 1.25\n"
+      "set border 3 lc rgb '#555555'\nset tics nomirror out\nset grid lc rgb '#dddddd' lt 1 lw 0.6\n"
+      "set bmargin 4.5\n",
+      format->terminal, quoted, quoted_title);
+  if (estimated)
+    g_string_append(script, "set label 'uses estimated profiles' at screen 0.99,0.025 right font ',11' "
+                            "textcolor rgb '#555555'\n");
+  return TRUE;
+}
+
+gboolean plot_begin(struct plot *plot, const char *path, const char *output, GError **error)
+{
+  if (!plot_path_check(path, error))
+    return FALSE;
   if (plot->runs->len == 0)
     return input_error(error, store_path(plot->reader), 0, "holds no run");
-  write_preamble(plot, format, output);
-  return TRUE;
+  return plot_preamble(plot->script, path, output, plot_run(plot, 0)->experiment,
+                       any_notice(plot, "estimated"), error);
 }
 
 char *plot_script(struct store_reader *reader, const char *kind, const char *path, const char *output,
                   GError **error)
 {
+  return plot_script_with(reader, kind, NULL, path, output, error);
+}
+
+char *plot_script_with(struct store_reader *reader, const char *kind, const struct plot_options *options,
+                       const char *path, const char *output, GError **error)
+{
+  static const struct plot_options defaults;
   const struct plot_kind *chosen = find_kind(kind, error);
   if (!chosen || !find_format(path, error))
     return NULL;
@@ -132,7 +149,8 @@ char *plot_script(struct store_reader *reader, const char *kind, const char *pat
   if (!runs)
     return NULL;
   g_autoptr(GString) script = g_string_new(NULL);
-  struct plot plot = {.reader = reader, .runs = runs, .script = script};
+  struct plot plot = {
+      .reader = reader, .runs = runs, .script = script, .options = options ? options : &defaults};
   return plot_begin(&plot, path, output, error) && chosen->write(&plot, error) ? g_strdup(script->str) : NULL;
 }
 
@@ -168,7 +186,13 @@ gboolean plot_finish(const char *script, const char *output, const char *path, G
 
 gboolean plot_write(struct store_reader *reader, const char *kind, const char *path, GError **error)
 {
+  return plot_write_with(reader, kind, NULL, path, error);
+}
+
+gboolean plot_write_with(struct store_reader *reader, const char *kind, const struct plot_options *options,
+                         const char *path, GError **error)
+{
   g_autofree char *output = g_strconcat(path, ".partial", NULL);
-  g_autofree char *script = plot_script(reader, kind, path, output, error);
+  g_autofree char *script = plot_script_with(reader, kind, options, path, output, error);
   return script && plot_finish(script, output, path, error);
 }

@@ -7,6 +7,12 @@
 
 struct plot;
 
+/* Of the kind sweep; NULL: its default. */
+struct plot_options {
+  const char *x; /* key that was varied */
+  const char *y; /* figure of the JSON object */
+};
+
 /* A kind of figure. */
 struct plot_kind {
   const char *name;
@@ -24,5 +30,10 @@ char *plot_script(struct store_reader *reader, const char *kind, const char *pat
                   GError **error);
 /* Draws to path.partial, then renames. Errors also as gnuplot_run. */
 gboolean plot_write(struct store_reader *reader, const char *kind, const char *path, GError **error);
+/* plot_script and plot_write with options. */
+char *plot_script_with(struct store_reader *reader, const char *kind, const struct plot_options *options,
+                       const char *path, const char *output, GError **error);
+gboolean plot_write_with(struct store_reader *reader, const char *kind, const struct plot_options *options,
+                         const char *path, GError **error);
 
 #endif

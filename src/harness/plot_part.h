@@ -9,6 +9,7 @@ struct plot {
   struct store_reader *reader;
   GPtrArray *runs; /* of struct stored_run * */
   GString *script;
+  const struct plot_options *options;
 };
 
 const struct stored_run *plot_run(const struct plot *plot, guint index);
@@ -19,6 +20,10 @@ void plot_number(GString *script, double value);
 /* Begins the script of a figure that goes to the file `output`: format of path's extension, title, common
  * looks. FALSE + DM_ERROR_INPUT: unknown extension, or no run. */
 gboolean plot_begin(struct plot *plot, const char *path, const char *output, GError **error);
+/* The same where there is no plot: format, title, common looks, and a line at the foot if profiles are
+ * estimated. */
+gboolean plot_preamble(GString *script, const char *path, const char *output, const char *title,
+                       gboolean estimated, GError **error);
 /* Runs the script of a figure for `output` and makes it path's file. */
 gboolean plot_finish(const char *script, const char *output, const char *path, GError **error);
 
@@ -37,6 +42,7 @@ gboolean plot_latency_cdf(struct plot *plot, GError **error);
 gboolean plot_throughput(struct plot *plot, GError **error);
 gboolean plot_utilisation(struct plot *plot, GError **error);
 gboolean plot_queue(struct plot *plot, GError **error);
+gboolean plot_sweep(struct plot *plot, GError **error);
 gboolean plot_found(struct plot *plot, GError **error);
 
 #endif

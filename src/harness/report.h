@@ -14,5 +14,8 @@ struct report_run {
 void report_table(FILE *out, const struct report_run *runs, size_t count, gboolean colour);
 /* The one JSON object of --json: schema, experiment, backend, seed, runs[]; ends with a newline. */
 char *report_json(const struct report_run *runs, size_t count);
+/* The figures of one run as members of the object that is open. */
+struct json_writer;
+void report_json_figures(struct json_writer *json, const struct figures *figures);
 
 #endif

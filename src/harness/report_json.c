@@ -3,7 +3,7 @@
 #include "harness/json_writer.h"
 #include "harness/report.h"
 
-static void write_figures(struct json_writer *json, const struct figures *figures)
+void report_json_figures(struct json_writer *json, const struct figures *figures)
 {
   const char *group = NULL;
   for (const struct figure_field *field = figure_fields; field->name; field++) {
@@ -42,7 +42,7 @@ char *report_json(const struct report_run *runs, size_t count)
     json_object_open(json);
     json_key(json, "system");
     json_string(json, runs[i].info.system);
-    write_figures(json, &runs[i].figures);
+    report_json_figures(json, &runs[i].figures);
     json_object_close(json);
   }
   json_array_close(json);

@@ -10,10 +10,10 @@
 #include "harness/command.h"
 #include "harness/figures.h"
 #include "harness/machine.h"
+#include "harness/store_files.h"
 #include "harness/store_rows.h"
 #include "harness/store_schema.h"
-#include <errno.h>
-#include <glib/gstdio.h>
+#include "harness/store_setting.h"
 #include <string.h>
 
 #define CLOCK_ROWS_MASK 255 /* the clock is read every 256 rows */
@@ -135,23 +135,6 @@ static gboolean refuse_existing(const char *path, const char *partial, GError **
   return TRUE;
 }
 
-/* Removes the journals that SQLite may keep beside a file: left beside another one of that name they would
- * spoil it. */
-static void remove_journals(const char *path)
-{
-  static const char *const suffixes[] = {"-wal", "-shm", "-journal"};
-  for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
-    g_autofree char *name = g_strconcat(path, suffixes[i], NULL);
-    g_unlink(name);
-  }
-}
-
-static void remove_database(const char *path)
-{
-  g_unlink(path);
-  remove_journals(path);
-}
-
 static gboolean create_tables(struct store *store, GError **error)
 {
   g_autofree char *schema = store_schema_sql();
@@ -193,7 +176,7 @@ struct store *store_create(const char *path, gboolean force, GError **error)
   g_autofree char *partial = g_strconcat(path, ".partial", NULL);
   if (!force && !refuse_existing(path, partial, error))
     return NULL;
-  remove_database(partial);
+  store_remove(partial);
   struct store *store = g_new0(struct store, 1);
   store->path = g_strdup(path);
   store->partial = g_steal_pointer(&partial);
@@ -295,7 +278,9 @@ gboolean store_begin_run(struct store *store, const struct run_info *info, const
   gboolean begun = drain(store, error); /* of the run before, whose number its rows bear */
   store->run++;
   begun = begun && store_execute(store->db, "BEGIN", error) && insert_run(store, info, error) &&
-          insert_models(store, catalog, error) && store_execute(store->db, "COMMIT", error);
+          insert_models(store, catalog, error) &&
+          store_settings(store->db, store->run, info->overrides, error) &&
+          store_execute(store->db, "COMMIT", error);
   if (begun)
     return TRUE;
   sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
@@ -360,14 +345,10 @@ gboolean store_end_run(struct store *store, const struct figures *figures, gbool
   return FALSE;
 }
 
-/* One plain file: the log is folded in and removed. The index serves `explain`; made once, it costs the run
- * nothing. */
+/* One plain file: the log is folded in and removed. */
 static gboolean seal(struct store *store, GError **error)
 {
-  if (!drain(store, error) ||
-      !store_execute(
-          store->db,
-          "CREATE INDEX decision_by_request ON decision_data(run, request) WHERE request IS NOT NULL", error))
+  if (!drain(store, error) || !store_execute(store->db, STORE_INDEX_SQL, error))
     return FALSE;
   store_rows_free(g_steal_pointer(&store->rows));
   return store_execute(store->db, "PRAGMA journal_mode=DELETE", error);
@@ -381,19 +362,12 @@ gboolean store_finish(struct store *store, GError **error)
   g_autofree char *path = g_strdup(store->path);
   g_autofree char *partial = g_strdup(store->partial);
   store_free(store);
-  if (!finished)
-    return FALSE;
-  remove_journals(path);
-  if (g_rename(partial, path) == 0)
-    return TRUE;
-  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: cannot rename to %s: %s", partial, path,
-              g_strerror(errno));
-  return FALSE;
+  return finished && store_rename(partial, path, error);
 }
 
 void store_abandon(struct store *store)
 {
   g_autofree char *partial = g_strdup(store->partial);
   store_free(store);
-  remove_database(partial);
+  store_remove(partial);
 }

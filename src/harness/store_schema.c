@@ -7,6 +7,8 @@ static const char *const tables_sql =
     "CREATE TABLE model(run INTEGER NOT NULL, id INTEGER NOT NULL, name TEXT NOT NULL, PRIMARY KEY(run, id)) "
     "WITHOUT "
     "ROWID;"
+    "CREATE TABLE setting(run INTEGER NOT NULL, key TEXT NOT NULL, value, PRIMARY KEY(run, key)) WITHOUT "
+    "ROWID;"
     "CREATE TABLE request_data(key INTEGER PRIMARY KEY, model INTEGER, gpu INTEGER, arrival_ns INTEGER, "
     "dispatch_ns INTEGER, start_ns INTEGER, end_ns INTEGER, outcome INTEGER, found INTEGER, slo_met INTEGER);"
     "CREATE TABLE usage(run INTEGER NOT NULL, time_ns INTEGER, gpus_inference REAL, gpus_training REAL, "

@@ -17,7 +17,8 @@ Test(usage, version_is_one_line_with_the_number)
 
 Test(usage, help_lists_the_commands_and_each_has_its_own)
 {
-  static const char *const commands[] = {"run", "trace", "model", "report", "plot", "explain"};
+  static const char *const commands[] = {"run",   "sweep",  "plan", "trace",
+                                         "model", "report", "plot", "explain"};
   g_autoptr(Folder) folder = folder_new();
   g_autoptr(ProgramOutcome) all = program_run(folder, "--help", NULL);
   cr_assert_eq(all->status, 0);
@@ -38,6 +39,30 @@ Test(usage, help_of_run_names_every_option)
   g_autoptr(ProgramOutcome) outcome = program_run(folder, "run", "--help", NULL);
   for (gsize i = 0; i < G_N_ELEMENTS(options); i++)
     cr_expect(strstr(outcome->out, options[i]), "run --help does not name %s", options[i]);
+}
+
+static void expect_named(const char *command, const char *const *options)
+{
+  g_autoptr(Folder) folder = folder_new();
+  g_autoptr(ProgramOutcome) outcome = program_run(folder, command, "--help", NULL);
+  for (; *options; options++)
+    cr_expect(strstr(outcome->out, *options), "%s --help does not name %s", command, *options);
+  g_auto(GStrv) lines = g_strsplit(outcome->out, "\n", -1);
+  for (char **line = lines; *line; line++)
+    cr_expect_leq(g_utf8_strlen(*line, -1), 130, "%s --help: a long line: %s", command, *line);
+}
+
+Test(usage, help_of_sweep_and_plan_names_every_option)
+{
+  static const char *const sweep[] = {"--vary",          "--system", "--set",   "--trace",  "--seed",
+                                      "--repeat",        "--out",    "--force", "--jobs",   "--json",
+                                      "--quiet",         "--slurm",  "--merge", "--detach", "--share",
+                                      "--slurm-options", NULL};
+  static const char *const plan[] = {"--vary", "--hold",  "--most",  "--plot", "--system",
+                                     "--set",  "--trace", "--seed",  "--out",  "--force",
+                                     "--jobs", "--json",  "--quiet", NULL};
+  expect_named("sweep", sweep);
+  expect_named("plan", plan);
 }
 
 Test(usage, a_wrong_call_is_refused_in_one_line)

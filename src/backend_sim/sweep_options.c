@@ -1,0 +1,112 @@
+/* Options of `sweep` and `plan`; see sweep_options.h. */
+#include "backend_sim/sweep_options.h"
+
+#include "backend_sim/pool.h"
+#include "core/error.h"
+#include "harness/machine.h"
+
+#define REPEAT_MAX 10000
+
+GArray *sweep_option_entries(struct sweep_options *o, const GOptionEntry *own)
+{
+  const GOptionEntry common[] = {
+      {"vary", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &o->vary, NULL, NULL},
+      {"system", 0, 0, G_OPTION_ARG_FILENAME, &o->system, NULL, NULL},
+      {"set", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &o->set, NULL, NULL},
+      {"trace", 0, 0, G_OPTION_ARG_FILENAME, &o->trace, NULL, NULL},
+      {"seed", 0, 0, G_OPTION_ARG_INT64, &o->seed, NULL, NULL},
+      {"out", 0, 0, G_OPTION_ARG_FILENAME, &o->out, NULL, NULL},
+      {"force", 0, 0, G_OPTION_ARG_NONE, &o->force, NULL, NULL},
+      {"jobs", 0, 0, G_OPTION_ARG_INT, &o->jobs, NULL, NULL},
+      {"json", 0, 0, G_OPTION_ARG_NONE, &o->json, NULL, NULL},
+      {"quiet", 0, 0, G_OPTION_ARG_NONE, &o->quiet, NULL, NULL},
+  };
+  GArray *entries = g_array_new(TRUE, TRUE, sizeof(GOptionEntry));
+  g_array_append_vals(entries, common, G_N_ELEMENTS(common));
+  for (; own && own->long_name; own++)
+    g_array_append_vals(entries, own, 1);
+  return entries;
+}
+
+void sweep_options_clear(struct sweep_options *o)
+{
+  g_strfreev(o->vary);
+  g_strfreev(o->set);
+  g_free(o->system);
+  g_free(o->trace);
+  g_free(o->out);
+}
+
+/* Every option that is a setting becomes a --set, after the user's own. */
+static char **all_sets(const struct sweep_options *o)
+{
+  GPtrArray *sets = g_ptr_array_new();
+  for (char **set = o->set; set && *set; set++)
+    g_ptr_array_add(sets, g_strdup(*set));
+  if (o->system)
+    g_ptr_array_add(sets, g_strdelimit(g_strconcat("experiment.systems=", o->system, NULL), ",", ';'));
+  if (o->trace) {
+    g_ptr_array_add(sets, g_strdup("workload.kind=trace"));
+    g_ptr_array_add(sets, g_strconcat("workload.trace=", o->trace, NULL));
+  }
+  if (o->seed >= 0)
+    g_ptr_array_add(sets, g_strdup_printf("experiment.seed=%" G_GINT64_FORMAT, o->seed));
+  g_ptr_array_add(sets, NULL);
+  return (char **)g_ptr_array_free(sets, FALSE);
+}
+
+static gboolean check_numbers(const struct sweep_options *o, GError **error)
+{
+  if (o->jobs < 0 || o->jobs > POOL_JOBS_MAX)
+    return input_error(error, "--jobs", 0, "expected a whole number from 1 to %d, found %d", POOL_JOBS_MAX,
+                       o->jobs);
+  if (o->repeat < 0 || o->repeat > REPEAT_MAX)
+    return input_error(error, "--repeat", 0, "expected a whole number from 1 to %d, found %d", REPEAT_MAX,
+                       o->repeat);
+  if (o->seed < -1)
+    return input_error(error, "--seed", 0, "expected a whole number from 0 on, found %" G_GINT64_FORMAT,
+                       o->seed);
+  return TRUE;
+}
+
+struct sweep *sweep_from_options(const struct sweep_options *o, const char *experiment, const char *suffix,
+                                 GError **error)
+{
+  g_autoptr(GPtrArray) axes = g_ptr_array_new_with_free_func((GDestroyNotify)axis_free);
+  if (!check_numbers(o, error))
+    return NULL;
+  for (char **vary = o->vary; vary && *vary; vary++) {
+    struct axis *axis = axis_parse(*vary, error);
+    if (!axis)
+      return NULL;
+    g_ptr_array_add(axes, axis);
+  }
+  g_auto(GStrv) sets = all_sets(o);
+  struct sweep_spec spec = {.experiment = experiment,
+                            .sets = sets,
+                            .axes = axes,
+                            .repeat = (guint)o->repeat,
+                            .out = o->out,
+                            .suffix = suffix};
+  return sweep_create(&spec, error);
+}
+
+guint sweep_jobs(const struct sweep_options *o)
+{
+  return o->jobs > 0 ? (guint)o->jobs : MIN(machine_cores(), POOL_JOBS_MAX);
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int signal_number)
+{
+  (void)signal_number;
+  interrupted = 1;
+}
+
+volatile sig_atomic_t *sweep_catch_signals(void)
+{
+  signal(SIGINT, on_interrupt);
+  signal(SIGTERM, on_interrupt);
+  return &interrupted;
+}

@@ -1,0 +1,74 @@
+/* Files of result databases; see store_files.h. */
+#include "harness/store_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <unistd.h>
+
+#include "core/error.h"
+
+#define COPY_BYTES (1 << 20)
+
+void store_remove_journals(const char *path)
+{
+  static const char *const suffixes[] = {"-wal", "-shm", "-journal"};
+  for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
+    g_autofree char *name = g_strconcat(path, suffixes[i], NULL);
+    g_unlink(name);
+  }
+}
+
+void store_remove(const char *path)
+{
+  g_unlink(path);
+  store_remove_journals(path);
+}
+
+gboolean store_rename(const char *partial, const char *path, GError **error)
+{
+  store_remove_journals(path);
+  if (g_rename(partial, path) == 0)
+    return TRUE;
+  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: cannot rename to %s: %s", partial, path,
+              g_strerror(errno));
+  return FALSE;
+}
+
+static gboolean copy_bytes(int from, int to)
+{
+  g_autofree char *bytes = g_malloc(COPY_BYTES);
+  for (;;) {
+    ssize_t count = read(from, bytes, COPY_BYTES);
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count <= 0)
+      return count == 0 && fsync(to) == 0;
+    for (ssize_t done = 0; done < count;) {
+      ssize_t written = write(to, bytes + done, (size_t)(count - done));
+      if (written < 0 && errno != EINTR)
+        return FALSE;
+      done += MAX(written, 0);
+    }
+  }
+}
+
+gboolean store_copy(const char *from, const char *path, GError **error)
+{
+  g_autofree char *partial = g_strconcat(path, ".partial", NULL);
+  int in = open(from, O_RDONLY | O_CLOEXEC);
+  int out = in < 0 ? -1 : open(partial, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  gboolean good = out >= 0 && copy_bytes(in, out);
+  int why = errno;
+  if (in >= 0)
+    close(in);
+  if (out >= 0 && close(out) != 0 && good) {
+    good = FALSE;
+    why = errno;
+  }
+  if (good)
+    return store_rename(partial, path, error);
+  g_unlink(partial);
+  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: cannot copy to %s: %s", from, partial, g_strerror(why));
+  return FALSE;
+}
