@@ -205,12 +205,12 @@ row() { # TITLE PAPER FUNCTION ARGUMENT...
 # Where our gain is less: why, from the runs.
 why_throughput() {
   holds "$1 < 274" || return 0
-  local queued all wait_ms
+  local queued all
   queued=$(ask "SELECT count(*) FROM decision d JOIN e02 e ON e.job = d.job AND e.id = d.run WHERE e.kind = 'why' AND d.kind = 'dispatch' AND d.b > 1000000")
   all=$(ask "SELECT count(*) FROM decision d JOIN e02 e ON e.job = d.job AND e.id = d.run WHERE e.kind = 'why' AND d.kind = 'dispatch'")
   cat <<M
-  Why: under this demand one slot of 32 turns to another model at a time, so a baseline pays its switch once a shift, not once a request. mps, with warm tiers, has all 128
-  variants in processes and starts none; at Zipf 0.9 $(percent "$(calc "$queued / $all")") of its requests are sent behind another one at the process of their model while another GPU idles (reasons of
+  Why: under this demand one slot of 32 turns to another model at a time, so a baseline pays its switch once a shift, not once a request. mps, with warm tiers, starts
+  $(ask "SELECT sum(loads_process_start) FROM end_to_end WHERE machine = 'p3dn' AND name = 'mps'") processes in all five settings, as its GPUs hold all 128 variants; at Zipf 0.9 $(percent "$(calc "$queued / $all")") of its requests are sent behind another one at the process of their model while another GPU idles (numbers weighed in
   its dispatches, \`output.decisions = all\`). ray loses its proxy hop on each request and a stop-and-go swap on each shift. What the reference system's baselines lose beyond that is not modelled,
   as it is no property of MPS or Ray: its MPS balancer sleeps 10 ms on every request in each of 8 threads, keeps 12 processes a GPU and begins with none.
 M

@@ -72,7 +72,6 @@ figure() {
 }
 
 text() {
-  local gain_mps gain_ray
   cat <<M
 ## 2. End to end under shifting demand
 
@@ -92,4 +91,19 @@ M
   echo
   picture 02-throughput "throughput by system"
   picture 02-latency "p99 latency by system"
+  local least over
+  least=$(ask "SELECT min(d.throughput_rps / i.throughput_rps) FROM end_to_end d JOIN end_to_end i USING (machine, zipf, shift) WHERE d.name = 'distmind' AND i.name = 'ideal' AND machine = 'p3dn'")
+  over=$(ask "SELECT 100 * max(d.throughput_rps / b.throughput_rps - 1) FROM end_to_end d JOIN end_to_end b USING (machine, zipf, shift) WHERE d.name = 'distmind' AND b.name IN ('mps', 'mps-cold', 'ray', 'ray-multiplexed') AND machine = 'p3dn'")
+  cat <<M
+*Verdict.* distmind has at least $(percent "$least") of ideal's throughput on p3dn: $(near_all "$least"). Its largest gain over a baseline is $(fixed 0 "$over")%:
+$(less_or_more "$over" 279 5)$(holds "$over < 274" && echo "; the headline says why").
+
+*Today's machines*: share of ideal's throughput, and p99 latency in ms.
+
+M
+  table "machine | Zipf | shift, s | distmind | mps | mps-cold | ray, pinned | ray, multiplexed | p99: distmind | mps | ray" "
+    SELECT machine, zipf, shift, $(for n in distmind mps mps-cold ray ray-multiplexed; do
+      printf "printf('%%.1f%%%%', 100 * max(throughput_rps) FILTER (WHERE name = '%s') / max(throughput_rps) FILTER (WHERE name = 'ideal')), " $n; done)
+      $(for n in distmind mps ray; do printf "printf('%%.1f', max(latency_ms_p99) FILTER (WHERE name = '%s'))%s " $n "$([ $n = ray ] || echo ,)"; done)
+    FROM end_to_end WHERE machine <> 'p3dn' GROUP BY machine, zipf, shift ORDER BY min(job)"
 }

@@ -42,13 +42,13 @@ figure() {
   {
     for system in $list; do
       echo "\$$system << EOD"
-      ask "SELECT second, 100 * inference / serve, 100 * training / train FROM sharing JOIN sharing_bound USING (machine)
-        WHERE machine = 'p3dn' AND kind = 'shared' AND system = '$system' AND second BETWEEN 24 AND 71 ORDER BY second"
+      ask "SELECT second / 4 * 4 + 2 AS bin, 100 * avg(inference / serve), 100 * avg(training / train) FROM sharing JOIN sharing_bound USING (machine)
+        WHERE machine = 'p3dn' AND kind = 'shared' AND system = '$system' AND second BETWEEN 24 AND 71 GROUP BY bin ORDER BY bin"
       echo EOD
     done
     echo '$demand << EOD'
-    ask "SELECT second, 100 * inference / serve FROM sharing JOIN sharing_bound USING (machine)
-      WHERE machine = 'p3dn' AND kind = 'demand' AND system = 'ideal' AND second BETWEEN 24 AND 71 ORDER BY second"
+    ask "SELECT second / 4 * 4 AS bin, 100 * avg(inference / serve) FROM sharing JOIN sharing_bound USING (machine)
+      WHERE machine = 'p3dn' AND kind = 'demand' AND system = 'ideal' AND second BETWEEN 24 AND 75 GROUP BY bin ORDER BY bin"
     cat <<G
 EOD
 set multiplot layout 3,1
@@ -56,7 +56,7 @@ set yrange [0:115]
 set xrange [24:72]
 set xtics 8
 set ytics 25
-set ylabel '% of bound'
+set ylabel '% of bound, means of 4 s'
 set style fill solid noborder
 G
     for system in $list; do
@@ -64,7 +64,7 @@ G
       [ "$system" = ray ] && echo "set xlabel 'time, s'"
       echo "plot \$$system using 1:(\$2+\$3) with boxes lc rgb '#f4a6a6' $([ "$system" = distmind ] && echo "title 'training'" || echo notitle), \
         \$$system using 1:2 with boxes lc rgb '$(colour "$system")' $([ "$system" = distmind ] && echo "title 'inference'" || echo notitle), \
-        \$demand using (\$1-0.5):2 with steps lw 2 lc rgb '#000000' $([ "$system" = distmind ] && echo "title 'inference of ideal'" || echo notitle)"
+        \$demand using 1:2 with steps lw 2 lc rgb '#000000' $([ "$system" = distmind ] && echo "title 'inference of ideal'" || echo notitle)"
       echo 'unset key'
     done
     echo 'unset multiplot'
@@ -91,11 +91,21 @@ M
     JOIN e03 n ON n.machine = e.machine AND n.kind = 'demand' AND n.system = e.system WHERE e.kind = 'shared' ORDER BY e.job, e.id"
   echo
   picture 03-sharing "utilization over time: inference and training"
-  local both lost state
+  local both
   both=$(ask "SELECT e.throughput_rps / b.serve + e.training_steps / e.window_s / b.train FROM e03 e JOIN sharing_bound b USING (machine) WHERE machine = 'p3dn' AND kind = 'shared' AND system = 'distmind'")
-  echo "*Verdict.* On p3dn distmind's utilization is $(percent "$both"), $(near_all "$both"). What is missing are training steps given up when inference takes"
-  echo "a GPU back, and the trainer's state on its way over PCIe. mps trains beside inference on every GPU, which takes its measured share"
-  echo "(\`mps_train_share\`) from inference: it $(ask "SELECT CASE WHEN m.training_steps > d.training_steps THEN 'trains more than distmind and serves less' ELSE 'trains and serves less than distmind' END
-    FROM e03 m JOIN e03 d ON d.machine = m.machine AND d.kind = 'shared' AND d.system = 'distmind' WHERE m.machine = 'p3dn' AND m.kind = 'shared' AND m.system = 'mps'"). ray's trainer yields only at the end of a step, and"
-  echo "pinned replicas swap stop and go."
+  cat <<M
+*Verdict.* On p3dn distmind's utilization is $(percent "$both"): $(near_all "$both"). What is missing are training steps given up when inference takes a GPU back ($(lost distmind)
+of its training time), and the trainer's state on its way over PCIe. mps trains beside inference on every GPU, which takes its measured share
+(\`mps_train_share\`) from inference: it $(ask "SELECT CASE WHEN m.training_steps > d.training_steps THEN 'trains more than distmind' ELSE 'trains no more than distmind' END ||
+    CASE WHEN m.throughput_rps < d.throughput_rps THEN ' and serves less' ELSE ' and serves no less' END || printf('; %.0f%% of the inference that it serves alone is lost to training', 100 * (1 - m.throughput_rps / n.throughput_rps))
+    FROM e03 m JOIN e03 d ON d.machine = m.machine AND d.kind = 'shared' AND d.system = 'distmind' JOIN e03 n ON n.machine = m.machine AND n.kind = 'demand' AND n.system = 'mps'
+    WHERE m.machine = 'p3dn' AND m.kind = 'shared' AND m.system = 'mps'"). ray's trainer gives way at the end of a step only, so a request that
+needs its GPU waits for it (p99.9 $(ask "SELECT printf('%.0f', r.latency_ms_p999) FROM e03 r WHERE machine = 'p3dn' AND kind = 'shared' AND system = 'ray'") ms; distmind's $(ask "SELECT printf('%.0f', r.latency_ms_p999) FROM e03 r WHERE machine = 'p3dn' AND kind = 'shared' AND system = 'distmind'")), and its replicas swap stop and go.
+M
+}
+
+# lost SYSTEM: share of training time without a finished step.
+lost() {
+  ask "SELECT printf('%.1f%%', 100 * (1 - e.training_steps / e.window_s / b.train / (e.gpu_training / t.gpu_training))) FROM e03 e JOIN sharing_bound b USING (machine)
+    JOIN e03 t ON t.machine = e.machine AND t.kind = 'train' WHERE e.machine = 'p3dn' AND e.kind = 'shared' AND e.system = '$1'"
 }

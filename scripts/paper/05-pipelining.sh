@@ -124,8 +124,28 @@ M
     FROM pipelining WHERE machine = 'p3dn' AND source = 'remote' GROUP BY model ORDER BY min(job)"
   echo
   picture 05-pipelining "load-and-infer latency by grouping"
-  echo "\`optimal\` is the least of its row in $wins of $all cases (five models, two sources, three machines); it is at most $worst over the bound, which"
-  echo "counts no control message and no fill of the pipeline: the first group must arrive before anything can be computed, the last group's"
-  echo "compute cannot overlap with a load. With an overhead a group, per-layer loading costs most where layers are many and small (DenseNet-201);"
-  echo "per-app loading costs the whole transfer."
+  cat <<M
+*Verdict.* \`optimal\` is the least of its row in $wins of $all cases (five models, two sources, three machines): $([ "$wins" = "$all" ] && echo "agrees" || echo "does not agree everywhere"). It is at most $worst
+over the bound, which counts neither control messages nor the filling and draining of the pipeline: the longest stage must wait for its first group, and
+the last group's compute overlaps with no load. On p3dn from the memory servers, per-layer loading costs most for $(most per-layer), per-app for $(most per-app); the
+best fixed size is $(best_fixed).
+
+*Today's machines*, from the memory servers, ms:
+
+M
+  table "machine | model | per-layer | best fixed size | per-app | optimal | bound" "
+    SELECT machine, model, printf('%.1f', max(ms) FILTER (WHERE grouping = 'per-layer')), printf('%.1f', min(ms) FILTER (WHERE grouping LIKE 'fixed%')), printf('%.1f', max(ms) FILTER (WHERE grouping = 'per-app')),
+      printf('%.1f', max(ms) FILTER (WHERE grouping = 'optimal')), printf('%.1f', max(bound_ms)) FROM pipelining WHERE machine <> 'p3dn' AND source = 'remote' GROUP BY machine, model ORDER BY min(job)"
+}
+
+# most GROUPING: where it is farthest from optimal.
+most() {
+  ask "SELECT p.model || printf(' (%+.1f%%)', 100 * (p.ms / o.ms - 1)) FROM pipelining p JOIN pipelining o USING (machine, model, source)
+    WHERE machine = 'p3dn' AND source = 'remote' AND p.grouping = '$1' AND o.grouping = 'optimal' ORDER BY p.ms / o.ms DESC LIMIT 1"
+}
+
+# The fixed size with the least mean loss against optimal.
+best_fixed() {
+  ask "SELECT printf('%g MB, %.1f%% over optimal on average', substr(p.grouping, 7) / 1e6, 100 * (avg(p.ms / o.ms) - 1)) FROM pipelining p JOIN pipelining o USING (machine, model, source)
+    WHERE machine = 'p3dn' AND source = 'remote' AND p.grouping LIKE 'fixed:%' AND o.grouping = 'optimal' GROUP BY p.grouping ORDER BY avg(p.ms / o.ms) LIMIT 1"
 }

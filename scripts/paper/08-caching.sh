@@ -58,4 +58,19 @@ M
       (SELECT printf('%.1f', throughput_rps) FROM e08 WHERE machine = 'p3dn' AND cache = 'bound') FROM e08 WHERE machine = 'p3dn' AND cache <> 'bound' GROUP BY shift_ms ORDER BY shift_ms"
   echo
   picture 08-caching "throughput by host cache and time between shifts"
+  cat <<M
+*Verdict.* With 40 ms between shifts 4.096 GB a server give $(share 4.096 40) of the bound and no cache $(share 0 40); with 1 ms they give $(share 4.096 1), no cache $(share 0 1) and a cache
+of all models $(share 32.768 1): $(holds "$(rps 32.768 1) - $(rps 0 1) > $(rps 32.768 40) - $(rps 0 40)" && echo "agrees, a larger cache helps the more, the faster demand shifts" || echo "does not agree"). What stays missing with everything
+cached is PCIe: $(percent "$(ask "SELECT 1.0 * found_host / completed FROM e08 WHERE machine = 'p3dn' AND cache = 32.768 AND shift_ms = 1")") of the requests upload their model over links that two GPUs share ($(percent "$(ask "SELECT gpu_held - gpu_utilization FROM e08 WHERE machine = 'p3dn' AND cache = 32.768 AND shift_ms = 1")") of GPU time is spent waiting for groups).
+
+*Today's machines*, share of the bound with no cache, 4.096 and 32.768 GB:
+
+M
+  table "machine | 1 ms: no cache | 4.096 GB | 32.768 GB | 5 ms: no cache | 4.096 GB | 32.768 GB | 40 ms: no cache | 4.096 GB | 32.768 GB" "
+    SELECT machine$(for shift in 1 5 40; do for cache in 0 4.096 32.768; do
+      printf ", printf('%%.1f%%%%', 100 * max(throughput_rps) FILTER (WHERE cache = %s AND shift_ms = %s) / max(throughput_rps) FILTER (WHERE cache = 'bound'))" $cache $shift; done; done)
+    FROM e08 WHERE machine <> 'p3dn' GROUP BY machine ORDER BY min(job)"
 }
+
+rps() { ask "SELECT throughput_rps FROM e08 WHERE machine = 'p3dn' AND cache = $1 AND shift_ms = $2"; } # CACHE SHIFT_MS
+share() { percent "$(calc "$(rps "$1" "$2") / $(ask "SELECT throughput_rps FROM e08 WHERE machine = 'p3dn' AND cache = 'bound'")")"; }

@@ -133,7 +133,7 @@ preamble() {
 set border 3 back
 set tics nomirror
 set grid ytics lc rgb '#dddddd' lt 1
-set key outside top center horizontal
+set key outside top center horizontal samplen 2 font ',12'
 set style fill solid border -1
 set boxwidth 0.9 relative
 set datafile separator '|'
