@@ -64,7 +64,8 @@ struct run_info fixture_info(unsigned system)
                            .system = systems[system],
                            .backend = "sim",
                            .text = "[experiment]\nname = shifting_demand\n",
-                           .overrides = "output.decisions=all",
+                           .overrides = "output.decisions=all\ncluster.gpu_servers=4\nworkload.zipf=0.9\n"
+                                        "cluster.host_cache_gb=4.096",
                            .seed = UINT64_MAX - system,
                            .constants = constants[system],
                            .notices = notices[system],
