@@ -124,12 +124,16 @@ static struct srd_device *find_device(const uint8_t gid[16])
   return NULL;
 }
 
-static struct srd_qp *find_qp(const struct srd_device *device, uint32_t number, uint32_t qkey)
+/* A device may be open more than once: whose queue pair it is tells. */
+static struct srd_qp *find_qp(const struct flight *f)
 {
-  for (guint i = 0; i < device->qps->len; i++) {
-    struct srd_qp *qp = g_ptr_array_index(device->qps, i);
-    if (qp->number == number && qp->qkey == qkey && !qp->broken)
-      return qp;
+  for (guint d = 0; d < net.devices->len; d++) {
+    struct srd_device *device = g_ptr_array_index(net.devices, d);
+    for (guint i = 0; !device->dead && memcmp(device->gid, f->gid, 16) == 0 && i < device->qps->len; i++) {
+      struct srd_qp *qp = g_ptr_array_index(device->qps, i);
+      if (qp->number == f->work.qp && qp->qkey == f->work.qkey && !qp->broken)
+        return qp;
+    }
   }
   return NULL;
 }
@@ -173,8 +177,7 @@ static gboolean do_send(struct flight *f, struct srd_qp *to)
 static void deliver(guint which)
 {
   struct flight *f = &g_array_index(net.flights, struct flight, which);
-  struct srd_device *device = find_device(f->gid);
-  struct srd_qp *qp = device ? find_qp(device, f->work.qp, f->work.qkey) : NULL;
+  struct srd_qp *qp = find_qp(f);
   enum srd_status status = SRD_OK;
   const char *why = NULL;
   if (f->from->device->dead) {
@@ -188,10 +191,10 @@ static void deliver(guint which)
     why = "flushed";
   } else if (!qp) {
     status = SRD_LOST;
-    why = device ? "no such queue pair" : "it does not answer";
+    why = find_device(f->gid) ? "no such queue pair" : "it does not answer";
     net.counts.stray += !f->work.read;
   } else if (f->work.read) {
-    status = do_read(f, device, &why);
+    status = do_read(f, qp->device, &why);
   } else if (!do_send(f, qp)) {
     return;
   }
