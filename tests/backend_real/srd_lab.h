@@ -19,7 +19,6 @@ enum {
 struct srd_pair {
   struct verbs_line *reader, *shelf;
   uint32_t under_way;
-  uint64_t bytes;
 };
 
 struct srd_wanted {
