@@ -118,11 +118,7 @@ VERBS_TEST(expelled_readers_lose_their_lines, 1)
   cr_assert_str_eq(liar->answer.why, "it is not admitted");
   ops->shelf_state(lab->shelf, &state);
   cr_assert_eq(state.refused, 1);
-<<<<<<< HEAD
-  cr_assert_eq(state.connections, verbs_rc.lines);
-=======
   cr_assert_eq(state.connections, before.connections);
->>>>>>> refs/heads/verbs
   ops->shelf_admit(lab->shelf, LIAR, &liar->secret);
   cr_assert(liar_open(liar, 3));
   cr_assert(liar_read(liar, region.rail[0].address, region.rail[0].key, 100));
