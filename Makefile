@@ -181,10 +181,12 @@ $(device_check): $(call objects,$(wildcard tests/device/*.c) tests/backend_real/
 	$(call say,LINK)
 	$(call link,$(real_libraries))
 
+# Tests put a machine with a fake RDMA device in the place of this one (tests/backend_real/srd_fake_machine.c).
+fake_machine := -Wl,--wrap=nics_list,--wrap=verbs_srd_open
 define test_program
 $(BUILD)/tests/$(1): $(call objects,$(wildcard tests/$(1)/*.c)) $(archives) $(BUILD)/link.stamp
 	$$(call say,LINK)
-	$$(call link,-lcriterion $(if $(filter backend_real e2e,$(1)),$(real_libraries)))
+	$$(call link,-lcriterion $(if $(filter backend_real e2e,$(1)),$(real_libraries)) $(if $(filter backend_real,$(1)),$$(fake_machine)))
 endef
 $(foreach m,$(test_modules),$(eval $(call test_program,$(m))))
 
@@ -198,7 +200,7 @@ $(rxe_tests): $(call objects,$(wildcard tests/rxe/*.c) $(addprefix tests/real/,c
 threads := $(BUILD_ROOT)/tsan/tests/threads
 $(threads): $(call objects,$(wildcard tests/backend_real/*.c tests/tsan/*.c)) $(archives) $(BUILD)/link.stamp
 	$(call say,LINK)
-	$(call link,$(real_libraries))
+	$(call link,$(real_libraries) $(fake_machine))
 $(call objects,tests/tsan/locks.c): private extra_flags += $(patsubst -D%,-U%,$(foreach f,$(thread_flags),$(firstword $(subst =, ,$(filter -D%,$(f))))))
 
 $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/bench_%.o $(archives) $(BUILD)/link.stamp

@@ -27,6 +27,10 @@ void srd_fake_kill(uint8_t gid);
 /* An error of its only queue pair: by an event, or else by completions. */
 void srd_fake_break(uint8_t gid, gboolean by_event);
 
+/* Between begin and end: this machine's only RDMA device is a fake EFA, for all that runs in this process. */
+void srd_fake_machine(gboolean reads, uint32_t read_max, uint32_t datagram_max);
+gboolean srd_fake_is_machine(void);
+
 struct srd_fake_counts {
   uint64_t reads, datagrams; /* that went well */
   uint64_t overruns;         /* datagrams that found no buffer, once each */

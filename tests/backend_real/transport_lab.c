@@ -8,6 +8,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "backend_real/transport_verbs.h"
+#include "srd_fake.h"
+
 static struct memory memory_new(uint64_t bytes, int fill)
 {
   struct memory memory = {mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
@@ -324,6 +327,18 @@ void lab_run_over_transports(void (*test)(const struct transport_ops *))
       continue;
     }
     test(*t);
+    ran++;
+  }
+  static const struct {
+    gboolean reads;
+    uint32_t read_max, datagram_max;
+  } fakes[] = {{TRUE, 70000, 8928}, {FALSE, 0, 8928}};
+  for (guint i = 0; i < G_N_ELEMENTS(fakes); i++) {
+    srd_fake_begin(i + 1);
+    srd_fake_machine(fakes[i].reads, fakes[i].read_max, fakes[i].datagram_max);
+    test(&transport_verbs);
+    srd_fake_machine(FALSE, 0, 0);
+    srd_fake_end();
     ran++;
   }
   if (!ran)

@@ -76,7 +76,8 @@ gboolean lab_blank(const struct lab *lab, uint64_t to, uint64_t bytes);
  * killed; tells its address. The lab's reader may then be given it as a peer; at most one at a time. */
 pid_t lab_fork_shelf(struct lab *lab, const struct ticket_secret *secret, uint64_t bytes, char address[64]);
 
-/* A test that runs over every transport that can be used here. */
+/* A test that runs over every transport that can be used here, and over verbs on a fake EFA with and without
+ * RDMA READ. */
 void lab_run_over_transports(void (*test)(const struct transport_ops *));
 #define TRANSPORT_TEST(NAME)                                                                                 \
   static void NAME(const struct transport_ops *ops);                                                         \
