@@ -1,8 +1,10 @@
 /* Calibration of the data plane: loads over the transport, from memory servers that are processes of their
  * own, by this one as a GPU server reads them: group after group, each cut over all memory servers, in reads
  * of at most READ_BYTES_MAX, so many under way a stream (as real_fetch.c); see calibrate.h. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "backend_real/calibrate.h"
@@ -27,18 +29,38 @@ struct shelf_part {
   struct ticket_secret secret;
   uint64_t bytes;
   uint32_t index;
+  int letters; /* socket to the reader's process */
 };
+
+static void post_to_reader(void *context, actor_id reader, const void *letter, size_t size)
+{
+  const struct shelf_part *part = context;
+  (void)reader;
+  if (send(part->letters, letter, size, MSG_NOSIGNAL) < 0)
+    _exit(1);
+}
+
+/* Until the reader's process ends. */
+static void answer_letters(const struct shelf_part *part, struct shelf *shelf)
+{
+  uint8_t letter[LETTER_BYTES_MAX];
+  ssize_t size;
+  while ((size = recv(part->letters, letter, sizeof letter, 0)) > 0)
+    part->transport->shelf_letter(shelf, READER, letter, (size_t)size);
+}
 
 static void shelf_main(void *context, int out)
 {
-  const struct shelf_part *part = context;
+  struct shelf_part *part = context;
   struct host_memory memory = {NULL};
   if (!host_memory_map(&memory, part->bytes, TRUE, NULL))
     return;
   struct shelf_config config = {.memory = {memory.base, memory.bytes},
                                 .address = "127.0.0.1:0",
                                 .index = part->index,
-                                .options = part->options};
+                                .options = part->options,
+                                .post = part->transport->shelf_letter ? post_to_reader : NULL,
+                                .context = part};
   struct shelf *shelf = part->transport->shelf_new(&config, NULL);
   struct range whole = {0, part->bytes};
   const struct ranges place = {.range = &whole, .count = 1};
@@ -46,9 +68,12 @@ static void shelf_main(void *context, int out)
     return;
   part->transport->shelf_admit(shelf, READER, &part->secret);
   part->transport->shelf_serve(shelf, 0, 0, part->bytes, &place);
-  if (dprintf(out, "%s\n", part->transport->shelf_address(shelf)) > 0)
-    for (;;)
-      pause();
+  if (dprintf(out, "%s\n", part->transport->shelf_address(shelf)) <= 0)
+    return;
+  if (part->transport->shelf_letter)
+    answer_letters(part, shelf);
+  for (;;)
+    pause();
 }
 
 /* --- one load
@@ -77,6 +102,11 @@ struct lab {
   struct host_memory memory;
   struct reader *reader;
   struct offspring shelf[SHELVES];
+  struct mailbox {
+    struct lab *lab;
+    int fd; /* letters from and to a shelf; -1: none */
+    struct watch *watch;
+  } mailbox[SHELVES];
   uint64_t bytes; /* of each shelf */
 
   /* Of the load under way. */
@@ -251,31 +281,74 @@ static gboolean measure(struct lab *lab, GError **error)
   return TRUE;
 }
 
+/* --- both ends
+ * -------------------------------------------------------------------------------------------------------*/
+
 static gboolean open_shelves(struct lab *lab, struct shelf_part *part, char address[SHELVES][128],
                              GError **error)
 {
   for (uint32_t s = 0; s < SHELVES; s++) {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {
+      g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "calibrate: no socket: %s", g_strerror(errno));
+      return FALSE;
+    }
+    lab->mailbox[s].fd = ends[0];
     part->index = s;
-    if (!offspring_start(&lab->shelf[s], shelf_main, part, address[s], sizeof address[s], error))
+    part->letters = ends[1];
+    gboolean good = offspring_start(&lab->shelf[s], shelf_main, part, address[s], sizeof address[s], error);
+    close(ends[1]);
+    if (!good)
       return FALSE;
   }
   return TRUE;
 }
 
+static void post_to_shelf(void *context, uint32_t server, const void *letter, size_t size)
+{
+  struct lab *lab = context;
+  if (send(lab->mailbox[server].fd, letter, size, MSG_NOSIGNAL) < 0)
+    g_debug("calibrate: memory server %u takes no letters: %s", server, g_strerror(errno));
+}
+
+static void letters_came(void *context)
+{
+  struct mailbox *box = context;
+  uint8_t letter[LETTER_BYTES_MAX];
+  ssize_t size;
+  while ((size = recv(box->fd, letter, sizeof letter, MSG_DONTWAIT)) > 0)
+    box->lab->c->transport->reader_letter(box->lab->reader, (uint32_t)(box - box->lab->mailbox), letter,
+                                          (size_t)size);
+}
+
 static gboolean open_reader(struct lab *lab, const struct shelf_part *part, char address[SHELVES][128],
                             GError **error)
 {
+  gboolean writes = part->transport->reader_letter != NULL;
   if (!host_memory_map(&lab->memory, lab->bytes * SHELVES, TRUE, error))
     return FALSE;
   struct reader_config config = {.memory = {lab->memory.base, lab->memory.bytes},
                                  .self = READER,
                                  .options = part->options,
                                  .ended = read_ended,
+                                 .post = writes ? post_to_shelf : NULL,
                                  .context = lab};
   lab->reader = part->transport->reader_new(&config, error);
-  for (uint32_t s = 0; lab->reader && s < SHELVES; s++)
+  for (uint32_t s = 0; lab->reader && s < SHELVES; s++) {
+    if (writes)
+      lab->mailbox[s].watch = loop_watch(lab->loop, lab->mailbox[s].fd, letters_came, &lab->mailbox[s]);
     part->transport->reader_peer(lab->reader, s, address[s], &part->secret);
+  }
   return lab->reader != NULL;
+}
+
+static void mailboxes_close(struct lab *lab)
+{
+  for (uint32_t s = 0; s < SHELVES; s++) {
+    loop_unwatch(lab->mailbox[s].watch);
+    if (lab->mailbox[s].fd >= 0)
+      close(lab->mailbox[s].fd);
+  }
 }
 
 gboolean calibrate_network(struct calibration *c, GError **error)
@@ -287,6 +360,8 @@ gboolean calibrate_network(struct calibration *c, GError **error)
   char address[SHELVES][128];
   lab->c = c;
   lab->bytes = part.bytes;
+  for (uint32_t s = 0; s < SHELVES; s++)
+    lab->mailbox[s] = (struct mailbox){.lab = lab, .fd = -1};
   gboolean good = ticket_secret_random(&part.secret, error) && open_shelves(lab, &part, address, error);
   lab->loop = loop_new();
   good = good && open_reader(lab, &part, address, error) && measure(lab, error);
@@ -295,6 +370,7 @@ gboolean calibrate_network(struct calibration *c, GError **error)
   loop_read_notes(lab->loop);
   for (uint32_t s = 0; s < SHELVES; s++)
     offspring_end(&lab->shelf[s]);
+  mailboxes_close(lab);
   loop_free(lab->loop);
   host_memory_unmap(&lab->memory);
   g_free(lab);

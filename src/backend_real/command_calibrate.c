@@ -165,7 +165,9 @@ static void print_values(const struct calibration *c)
 static gboolean calibrate(const struct arguments *a, struct calibration *c, struct base *base, GError **error)
 {
   c->device = device_by_name(a->device ? a->device : "auto", error);
-  c->transport = c->device ? transport_by_name(a->transport ? a->transport : "auto", error) : NULL;
+  /* Not all transports can be paced. */
+  const char *transport = a->transport ? a->transport : a->pace > 0 ? "tcp" : "auto";
+  c->transport = c->device ? transport_by_name(transport, error) : NULL;
   if (!c->transport || !base_find(base, a, c, error) || !read_profiles(c, base, error) ||
       !outputs_check(a, c, base, error))
     return FALSE;
@@ -220,7 +222,7 @@ const struct command command_calibrate = {
     .summary = "measure this machine: a hardware file for experiments and for the simulator",
     .run = run_calibrate,
     .help =
-        "calibrate -o HARDWARE.ini [--device auto|cuda|host] [--transport auto|tcp] [--pace GBIT_S]\n"
+        "calibrate -o HARDWARE.ini [--device auto|cuda|host] [--transport auto|verbs|tcp] [--pace GBIT_S]\n"
         "           [--base HARDWARE] [--profiles FOLDER] [--force] [--quiet]\n"
         "\n"
         "Measures, through the code that runs use and between processes as runs have them, the rates and\n"
@@ -229,7 +231,7 @@ const struct command command_calibrate = {
         "\n"
         "  -o HARDWARE.ini    the file, whole or not at all; an existing one needs --force\n"
         "  --device D         cuda, host, or auto (default): cuda if there is one\n"
-        "  --transport T      tcp; auto (default): the best there is\n"
+        "  --transport T      verbs, tcp; auto (default): the best there is, tcp with --pace\n"
         "  --pace GBIT_S      as runs will have it: limits each server's traffic\n"
         "  --base HARDWARE    name or path: gives the keys that are not measured, and names the profiles;\n"
         "                     default h200 for cuda, loopback for host\n"
