@@ -6,6 +6,7 @@
 #include <glib/gstdio.h>
 #include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 /* No host cache to speak of: most loads come from the SSD. */
 #define SSD "experiment.systems=serverlessllm;cluster.host_cache_gb=0.00001;"
@@ -125,4 +126,28 @@ Test(ssd, a_cluster_goes_on_from_the_other_copy)
           lab, "copies.db",
           "SELECT count(*) FROM request WHERE found = 'ssd' AND gpu = 1 AND substr(model, 6) % 2 = 0"),
       5, "models of the server that is gone");
+}
+
+/* A disk that fails while the run is on: requests of its models fail with a reason, the others do not. */
+Test(ssd, a_disk_that_fails_fails_its_own_requests)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, SSD "experiment.initial=cold;cluster.gpu_model_gb=0.0003");
+  make_folder(lab);
+  struct process *run =
+      lab_start(lab, "run experiment.ini --local --device host --ssd-folder ssd --json --quiet "
+                     "--log info --out fails.db");
+  cr_assert(process_says(run, "run 1: begun", 1, 60), "the run does not begin");
+  for (int m = 0; m < 12; m += 2) {
+    g_autofree char *leaf = g_strdup_printf("ssd/gpu-server-0/tiny-%d.dmi", m), *path = lab_path(lab, leaf);
+    cr_assert_eq(truncate(path, 2 << 20), 0, "%s", path);
+  }
+  cr_assert(process_await(run, 60), "the run does not end");
+  struct run_sums sums = outcome_check(lab, run, "fails.db", "a disk fails");
+  cr_assert(process_says(run, "the file became shorter", 1, 1), "nobody says why");
+  cr_assert_gt(sums.lost, 0, "nothing failed");
+  cr_assert_eq(
+      outcome_ask(lab, "fails.db",
+                  "SELECT count(*) FROM request WHERE outcome <> 'completed' AND substr(model, 6) % 2"),
+      0, "requests of the other disk's models fail");
 }
