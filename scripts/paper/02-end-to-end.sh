@@ -8,11 +8,19 @@ plan() {
   for machine in $machines; do
     for setting in $settings; do
       zipf=${setting%:*} shift=${setting#*:}
+      [ "$machine" != p3dn ] || eager "$zipf" "$shift"
       run_setting "machine=$machine zipf=$zipf shift=$shift" "$machine" --set workload.zipf="$zipf" --set workload.shift_period_s="$shift"
     done
   done
   # Why mps falls behind: the reason of every dispatch. One run is enough.
   job "machine=p3dn zipf=0.9 shift=1 kind=why" experiments/paper/02-end-to-end.ini --system mps --set output.decisions=all
+}
+
+# mps as it would be if a process had no waiting request (mps_queue_max, assumed to be 2): a check of that constant.
+eager() { # ZIPF SHIFT
+  set -- "zipf=$1 shift=$2" experiments/paper/02-end-to-end.ini --system mps --set cluster.mps_queue_max=1 --set workload.zipf="$1" --set workload.shift_period_s="$2"
+  job "machine=p3dn $1 kind=eager" "${@:2}"
+  job "machine=p3dn $1 kind=eager-cold" "${@:2}" --set experiment.initial=cold
 }
 
 # run_setting LABELS MACHINE ARGUMENT...: all systems and kinds.
@@ -29,7 +37,7 @@ run_setting() {
 name="CASE kind WHEN 'all' THEN system WHEN 'multiplexed' THEN 'ray-multiplexed' WHEN 'cold' THEN 'mps-cold' ELSE system || '-unlimited' END"
 
 data() {
-  ask "CREATE VIEW end_to_end AS SELECT $name AS name, * FROM e02 WHERE kind <> 'why'"
+  ask "CREATE VIEW end_to_end AS SELECT $name AS name, * FROM e02 WHERE kind NOT IN ('why', 'eager', 'eager-cold')"
   csv 02-end-to-end "SELECT machine, zipf, shift AS shift_s, name AS system, printf('%.3f', throughput_rps) AS throughput_rps,
     printf('%.3f', latency_ms_mean) AS mean_ms, printf('%.3f', latency_ms_p50) AS p50_ms, printf('%.3f', latency_ms_p99) AS p99_ms,
     printf('%.4f', gpu_utilization) AS gpu_utilization, printf('%.4f', gpu_held) AS gpu_held, printf('%.4f', slo_attainment) AS slo_attainment,

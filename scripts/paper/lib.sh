@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # What the parts of `make paper` share; scripts/paper/paper.sh sources it, then each part NN-NAME.sh in a subshell of its own.
 #
-# A part defines: plan (its runs, by `job`), data (CSV files out of the database, by `csv`), figure (by `draw`) and text (its
+# A part defines: plan (its runs, by `job`), extra (if it has to run more than that), data (CSV files out of the database, by `csv`), figure (by `draw`) and text (its
 # paragraph of results/PAPER.md). Numbers and verdicts in a paragraph come from `ask` and the functions under it, never from the
 # author. All runs end up in one database, $work/paper.db: table run (results/README.md, with the number of its job), and a view
 # eNN a part whose columns are those of run and the labels that the part gave its jobs.

@@ -72,6 +72,7 @@ gather() {
 # with_part FILE FUNCTION: one function of a part, in a shell of its own.
 with_part() (
   part=$(basename "$1" | sed 's/-.*//')
+  extra() { :; } # what few parts have: runs that are no plain `run`
   . "$1"
   "$2"
 )
@@ -96,6 +97,9 @@ else
   touch "$work/runs/done"
 fi
 gather "$count"
+for file in "${parts[@]}"; do
+  with_part "$file" extra
+done
 # The headline is of what the others found: its data comes last, its text first.
 for file in "${parts[@]:1}" "${parts[0]}"; do
   with_part "$file" data

@@ -1,7 +1,8 @@
 /* Cache-aware: the GPU with the earliest predicted finish, from outstanding work, residency, and load time
- * under the link use last reported. Among GPUs that would finish about equally early, the one that evicts
- * least; then one whose victim is held by another GPU too, so that replicas which a load no longer needs are
- * the first to go; then the earliest; then the longest unused. */
+ * under the link use last reported; a load behind other requests must gain what it costs others. Among GPUs
+ * that would finish about equally early, the one that evicts least; then one whose victim is held by another
+ * GPU too, so that replicas which a load no longer needs are the first to go; then the earliest; then the
+ * longest unused. */
 #include "core/balancer.h"
 
 /* Forecast finishes closer than this part of the load are equal: forecasts are no better than that, and what
@@ -94,6 +95,15 @@ static void best_loader(const struct cluster_view *view, const struct balance_re
   best->second_ns = second;
 }
 
+/* What a load must gain on where the model is: nothing on an idle GPU; on one where requests wait, as much as
+ * they wait, up to the load's time. For it takes links and a place from others: once every queue is long,
+ * queues differ by more than a load seems to cost, and if that decided, nearly every request would load, and
+ * the links, then full, would keep the queues long. */
+static int64_t load_price(const struct forecast *loader)
+{
+  return min_i64(loader->wait_ns, loader->load_ns);
+}
+
 static gboolean cache_aware_choose(struct cluster_view *view, const struct balance_request *request,
                                    int64_t now, struct choice *choice)
 {
@@ -103,7 +113,8 @@ static gboolean cache_aware_choose(struct cluster_view *view, const struct balan
   if (holder.gpu == NO_INDEX || holder.forecast.wait_ns > 0)
     best_loader(view, request, now, &loader);
   gboolean load = loader.gpu != NO_INDEX &&
-                  (holder.gpu == NO_INDEX || loader.forecast.finish_ns < holder.forecast.finish_ns);
+                  (holder.gpu == NO_INDEX ||
+                   holder.forecast.finish_ns - loader.forecast.finish_ns > load_price(&loader.forecast));
   const struct best *best = load ? &loader : &holder, *other = load ? &holder : &loader;
   int64_t other_ns = other->gpu == NO_INDEX ? TIME_NEVER : other->forecast.finish_ns;
   if (best->gpu == NO_INDEX)
