@@ -66,7 +66,7 @@ static gboolean is_queued(const char *job)
 static void cancel(const char *job)
 {
   const char *const argv[] = {"scancel", job, NULL};
-  g_autofree char *text = command_output(argv, NULL);
+  g_free(command_output(argv, NULL)); /* a job that is gone needs no cancelling */
 }
 
 /* --- submitting
