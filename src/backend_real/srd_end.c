@@ -1,4 +1,4 @@
-/* SRD queues: ends and lines; see verbs_queue.h and srd_end.h. Not run on EFA: tested on a fake device.
+/* SRD queues: ends; see verbs_queue.h and srd_end.h. Not run on EFA: tested on a fake device.
  *
  * EFA lets whoever knows a queue pair's number and qkey send to it, and read by it what he knows the key of;
  * the three travel in letters alone, and are the only guard. qkeys are random, one a queue pair. A shelf's

@@ -1,10 +1,16 @@
-/* Inside the SRD queues: what their files share.
+/* Inside the SRD queues: what their files share. Not run on EFA: tested on a fake device
+ * (tests/backend_real).
  *
- * srd_end.c: ends; srd_line.c: lines. A reader has one queue pair for all its peers, and its lines are
- * addresses; srd_pull.c reads by RDMA READ, srd_ask.c by datagrams, where one of the two devices has no RDMA
- * READ. A shelf has a queue pair for each of its lines, so that a reader is shut out by destroying it;
- * srd_serve.c answers those that ask by datagrams, on a thread of its own. All of it runs on the seam of
- * srd_device.h. */
+ *   srd_end.c    ends: a device, the ways to peers, completions, what has ended
+ *   srd_line.c   lines: how they are made and meet, and how much they take
+ *   srd_pull.c   a reader's reads by RDMA READ
+ *   srd_ask.c    a reader's reads by datagrams (srd_reader.h), where one of the two devices has no RDMA READ
+ *   srd_shelf.c  a shelf's lines and exposed memory
+ *   srd_serve.c  a shelf's thread that answers those who ask by datagrams (srd_answers.h)
+ *   verbs_srd.c  what all of them ask of the device (srd_device.h), on EFA
+ *
+ * A reader has one queue pair for all its peers, and its lines are addresses. A shelf has a queue pair for
+ * each of its lines, so that a reader is shut out by destroying it. */
 #ifndef DM_SRD_END_H
 #define DM_SRD_END_H
 
