@@ -1,12 +1,15 @@
 #!/bin/bash
 # In the machine of vm.sh: the verbs transport (bench/real_verbs) beside ib_read_bw, runs of each in turn over the same two
-# devices, messages of the same size and as many of them: `pairs.sh PROGRAM PAIRS BYTES MESSAGES`; bench.sh calls it.
+# devices, as many messages of the same size over as many queue pairs: `pairs.sh PROGRAM PAIRS BYTES MESSAGES QUEUE_PAIRS`;
+# bench.sh calls it.
 set -euo pipefail
-program=$1 pairs=$2 bytes=$3 messages=$4
+program=$1 pairs=$2 bytes=$3 queue_pairs=$5
+each=$((($4 + queue_pairs - 1) / queue_pairs)) # messages of a queue pair
+messages=$((each * queue_pairs))
 
 # MiB/s that the client of ib_read_bw tells. Its notices about inline data go to the log.
 read_bw() {
-  local words=(-p 18515 -x "$GID_INDEX" -s "$bytes" -n "$messages" --output=bandwidth)
+  local words=(-p 18515 -x "$GID_INDEX" -s "$bytes" -n "$each" -q "$queue_pairs" --output=bandwidth)
   ib_read_bw -d "$DEVICE_A" "${words[@]}" >server.log 2>&1 &
   local server=$! tries=0
   # Of sockets that listen (0A), the port of perftest: 18515.
@@ -21,12 +24,18 @@ read_bw() {
 
 median() { sort -n | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'; }
 
+# transport_bw: the same of the transport's reads.
+transport_bw() {
+  "$program" --shelf-device "$DEVICE_A" --reader-device "$DEVICE_B" --address "$ADDRESS_A:0" --bytes "$bytes" \
+    --reads "$messages" --connections "$queue_pairs" 2>transport.log
+}
+
 cd /tmp
-printf '%d messages of %d bytes, %s to %s; MiB/s\n%4s %12s %12s %8s\n' "$messages" "$bytes" "$DEVICE_A" "$DEVICE_B" \
-  pair ib_read_bw transport ratio
+echo "$messages messages of $bytes bytes over $queue_pairs queue pairs, $DEVICE_A to $DEVICE_B; MiB/s"
+printf '%4s %12s %12s %8s\n' pair ib_read_bw transport ratio
 for ((pair = 0; pair < pairs; pair++)); do
-  theirs=$(read_bw)
-  ours=$("$program" --shelf-device "$DEVICE_A" --reader-device "$DEVICE_B" --address "$ADDRESS_A:0" --bytes "$bytes" --reads "$messages")
+  theirs=$(read_bw || true)
+  ours=$(transport_bw || true)
   [[ $theirs =~ ^[0-9.]+$ && $ours =~ ^[0-9.]+$ ]] || { echo "no figures: '$theirs', '$ours'" >&2; cat ./*.log >&2; exit 1; }
   ratio=$(awk -v a="$ours" -v b="$theirs" 'BEGIN { printf "%.3f", a / b }')
   printf '%4d %12.2f %12.2f %8s\n' $pair "$theirs" "$ours" "$ratio"
