@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -15,6 +14,15 @@ struct interrupt_guard {
   int released, signals; /* descriptors */
   int grace_ms;
 };
+
+void interrupt_signals(sigset_t *set)
+{
+  struct sigaction action;
+  sigemptyset(set);
+  sigaddset(set, SIGTERM);
+  if (sigaction(SIGINT, NULL, &action) != 0 || action.sa_handler != SIG_IGN)
+    sigaddset(set, SIGINT);
+}
 
 gboolean interrupt_waits(void)
 {
@@ -54,9 +62,7 @@ struct interrupt_guard *interrupt_guard(guint grace_ms)
 {
   struct interrupt_guard *guard = g_new0(struct interrupt_guard, 1);
   sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
+  interrupt_signals(&set);
   guard->grace_ms = (int)grace_ms;
   guard->released = eventfd(0, EFD_CLOEXEC);
   guard->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);

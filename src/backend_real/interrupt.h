@@ -7,7 +7,11 @@
 #define DM_INTERRUPT_H
 
 #include <glib.h>
+#include <signal.h>
 
+/* SIGTERM, and SIGINT unless it is ignored: then Ctrl-C is somebody else's (a blocked signal would come all
+ * the same). */
+void interrupt_signals(sigset_t *set);
 /* One has come that the loop has not dealt with yet. Any thread. */
 gboolean interrupt_waits(void);
 /* FALSE + DM_ERROR_INTERRUPTED where one waits. */

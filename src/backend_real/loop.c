@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "backend_real/interrupt.h"
 #include "backend_real/timer_heap.h"
 #include "core/units.h"
 
@@ -345,9 +346,7 @@ static void signal_readable(void *context)
 void loop_on_signals(struct loop *loop, void (*came)(void *context), void *context)
 {
   sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGINT);
-  sigaddset(&set, SIGTERM);
+  interrupt_signals(&set);
   pthread_sigmask(SIG_BLOCK, &set, NULL);
   loop->signal_came = came;
   loop->signal_context = context;

@@ -56,8 +56,8 @@ struct note {
 };
 void note_post(struct loop *loop, struct note *note);
 
-/* Calls back on SIGINT and SIGTERM, which are blocked from now on (in threads begun later too): on one that
- * came. */
+/* Calls back on SIGTERM and SIGINT (interrupt_signals), which are blocked from now on (in threads begun later
+ * too): on one that came. */
 void loop_on_signals(struct loop *loop, void (*came)(void *context), void *context);
 /* Reads the notes that are there now, outside of a round: who leaves notes has been stopped, and what they
  * are about is going to be freed. */

@@ -5,10 +5,10 @@
 
 #include "backend_real/ssd_file.h"
 
-/* Reads that one load has under way: as of each stream from a memory server. */
-#define SSD_READS 16
-/* 1 MiB each: about what an NVMe SSD wants outstanding. */
+/* Reads at once, 1 MiB each: about what an NVMe SSD wants outstanding. */
 #define SSD_READER_THREADS 8
+/* Reads that one load has asked for: no thread waits for the loop. */
+#define SSD_READS 16
 
 struct ssd_reader;
 

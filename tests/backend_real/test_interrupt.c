@@ -21,6 +21,7 @@ static int life(void (*live)(void))
   pid_t pid = fork();
   if (pid == 0) {
     alarm(20);
+    signal(SIGINT, SIG_DFL); /* a shell that ran the tests in the background has it ignored */
     live();
     _exit(9);
   }
@@ -80,4 +81,22 @@ static void not_interrupted(void)
 Test(interrupt, a_guard_that_is_released_does_nothing)
 {
   cr_assert_eq(life(not_interrupted), 7);
+}
+
+/* Who ignores it is not ended by it, although the loop has blocked its signals. */
+static void ignore_and_run(void)
+{
+  struct loop *loop = loop_new();
+  signal(SIGINT, SIG_IGN);
+  loop_on_signals(loop, quit, loop);
+  kill(getpid(), SIGINT);
+  gboolean quiet = !interrupt_waits();
+  kill(getpid(), SIGTERM);
+  loop_run(loop);
+  _exit(quiet ? 7 : 2);
+}
+
+Test(interrupt, who_ignores_ctrl_c_never_sees_it)
+{
+  cr_assert_eq(life(ignore_and_run), 7);
 }

@@ -1,5 +1,7 @@
-/* Signals while servers prepare a run that takes long: images of a hundred gigabytes are summed. */
+/* Ctrl-C of a whole cluster; signals while servers prepare a run that takes long: images of a hundred
+ * gigabytes are summed. */
 #include "cluster.h"
+#include "outcome_check.h"
 
 #include <criterion/criterion.h>
 #include <glib/gstdio.h>
@@ -59,4 +61,21 @@ Test(interrupt, a_local_run_that_prepares_ends_at_once)
   kill(run->pid, SIGINT);
   expect_prompt_end(run, 130, "run");
   cr_assert(lab_await_empty(lab, LIMIT_S), "processes are left");
+}
+
+/* The terminal sends it to all processes; the command alone heeds it, and ends the others in order. */
+Test(interrupt, ctrl_c_keeps_what_was_done)
+{
+  static const char *const roles[] = {"controller", "gpu-server", "memory-server"};
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, "workload.duration_s=60;workload.rate_rps=100");
+  struct process *run = lab_start(lab, "run experiment.ini --local --device host --log info --out kept.db");
+  cr_assert(process_says(run, "run 1: begun", 1, 60), "the run does not begin");
+  g_usleep(1000000); /* the moment is the test's own choice */
+  for (gsize i = 0; i < G_N_ELEMENTS(roles); i++)
+    for (int index = i == 0 ? -1 : 0; index < (i == 0 ? 0 : 2); index++)
+      cr_assert_eq(kill(lab_role(lab, roles[i], index), SIGINT), 0, "%s", roles[i]);
+  kill(run->pid, SIGINT);
+  expect_prompt_end(run, 130, "run");
+  cr_assert_gt(outcome_ask(lab, "kept.db", "SELECT count(*) FROM request WHERE outcome = 'completed'"), 20);
 }
