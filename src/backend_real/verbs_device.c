@@ -118,6 +118,7 @@ gboolean verbs_device_event(struct verbs_device *device, void **qp, const char *
     *qp = *why ? event.element.qp->qp_context : NULL;
   } else {
     log_device(device, event.event_type);
+    device->failed |= event.event_type == IBV_EVENT_DEVICE_FATAL;
   }
   ibv_ack_async_event(&event);
   return TRUE;

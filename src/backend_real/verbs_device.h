@@ -11,7 +11,8 @@ struct verbs_device {
   struct ibv_pd *pd;
   struct nic nic; /* without its GIDs */
   struct nic_gid gid;
-  char name[80]; /* "mlx5_0:1" */
+  char name[80];   /* "mlx5_0:1" */
+  gboolean failed; /* the device told so: nothing made of it works any more */
 };
 
 /* DM_ERROR_FAILED: it is gone, or may not be opened. */
@@ -20,8 +21,8 @@ struct verbs_device *verbs_device_open(const struct nic *nic, const struct nic_g
 void verbs_device_close(struct verbs_device *device);
 
 /* The next asynchronous event (its descriptor is context->async_fd, which never blocks). What concerns the
- * device or its port is logged. Of a queue pair: *qp receives its context, else NULL, and why its error
- * (static). FALSE: there is no event. */
+ * device or its port is logged, and may set `failed`. An error of a queue pair: *qp receives its context and
+ * *why what it was (static), else NULL. FALSE: there is no event. */
 gboolean verbs_device_event(struct verbs_device *device, void **qp, const char **why);
 
 #endif

@@ -192,7 +192,9 @@ uint32_t verbs_memory_pieces(const struct verbs_memory *m, uint64_t at, uint32_t
 struct ibv_mr *verbs_memory_expose(const struct verbs_device *device, uint8_t *base, uint64_t bytes,
                                    GError **error)
 {
-  struct ibv_mr *mr = ibv_reg_mr(device->pd, base, bytes, IBV_ACCESS_REMOTE_READ);
+  /* Pinned for reading alone, a page that was never written would be the kernel's shared page of zeros, and
+   * what is written later would lie elsewhere. The key that peers get is for reading all the same. */
+  struct ibv_mr *mr = ibv_reg_mr(device->pd, base, bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
   if (!mr)
     set_error(device, &(struct memory){base, bytes}, errno, error);
   return mr;

@@ -131,6 +131,8 @@ static void rc_woken(struct verbs_end *base)
   while (verbs_device_event(end->device, &qp, &why))
     if (qp)
       rc_break(qp, why);
+  if (end->device->failed)
+    rc_break_all(end, "its NIC failed");
   if (end->channel)
     rc_take_events(end);
 }

@@ -52,6 +52,8 @@ struct rc_line {
 
 /* The line can neither post nor be read any more; its reads that have not landed have failed. */
 void rc_break(struct rc_line *line, const char *why);
+/* All lines of the end. */
+void rc_break_all(struct rc_end *end, const char *why);
 void rc_post(struct verbs_line *line, const struct verbs_read *read, uint32_t reads);
 uint32_t rc_poll(struct verbs_end *end, struct verbs_done *done, uint32_t room);
 void rc_arm(struct verbs_end *end);

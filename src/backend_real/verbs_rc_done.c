@@ -59,7 +59,7 @@ void rc_break(struct rc_line *line, const char *why)
     has_news(line);
 }
 
-static void break_all(struct rc_end *end, const char *why)
+void rc_break_all(struct rc_end *end, const char *why)
 {
   for (guint i = 0; i < end->slots->len; i++)
     if (g_ptr_array_index(end->slots, i))
@@ -145,7 +145,7 @@ uint32_t rc_poll(struct verbs_end *base, struct verbs_done *done, uint32_t room)
     return told;
   int count = ibv_poll_cq(end->cq, POLL_BATCH, wc);
   if (count < 0)
-    break_all(end, "its NIC's completion queue is broken");
+    rc_break_all(end, "its NIC's completion queue is broken");
   for (int i = 0; i < count; i++)
     complete(end, &wc[i]);
   return told + tell(end, done + told, room - told);
@@ -155,7 +155,7 @@ void rc_arm(struct verbs_end *base)
 {
   struct rc_end *end = (struct rc_end *)base;
   if (ibv_req_notify_cq(end->cq, 0) != 0)
-    break_all(end, "its NIC's completion queue tells nothing any more");
+    rc_break_all(end, "its NIC's completion queue tells nothing any more");
 }
 
 void rc_take_events(struct rc_end *end)

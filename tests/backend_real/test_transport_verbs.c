@@ -532,7 +532,7 @@ VERBS_TEST(a_killed_shelf_is_noticed, 1)
   uint32_t asked = 0;
   ops->reader_peer(lab->reader, LAB_SHELF, address, &lab->secret);
   while (lab->failed == 0 && asked < LAB_READS - UNDER_WAY) {
-    for (; asked < lab_ended(lab) + UNDER_WAY; asked++)
+    for (uint32_t until = lab_ended(lab) + UNDER_WAY; asked < until; asked++)
       lab_read(lab, 1, 0, asked % UNDER_WAY * (uint64_t)MIB, MIB, asked);
     lab_wait(lab, asked - UNDER_WAY + 1);
     if (!killed && lab->good >= UNDER_WAY) {
