@@ -95,7 +95,9 @@ struct transport_ops {
   void (*shelf_expel)(struct shelf *shelf, actor_id reader);
   /* A letter has come from a reader (admitted or not). NULL: has no use for letters. */
   void (*shelf_letter)(struct shelf *shelf, actor_id reader, const uint8_t *letter, size_t size);
-  uint64_t (*shelf_bytes)(const struct shelf *shelf); /* sent so far */
+  /* Sent so far; of RDMA, which no processor of the shelf's sees, what readers have told: once a second while
+   * they read, and when they go. */
+  uint64_t (*shelf_bytes)(const struct shelf *shelf);
   /* NULL: there is nothing of the kind to count. */
   void (*shelf_state)(struct shelf *shelf, struct transport_state *state);
 

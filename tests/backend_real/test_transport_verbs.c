@@ -312,6 +312,64 @@ VERBS_TEST(reads_wait_for_their_region, 1)
   transport_lab_free(lab);
 }
 
+/* Reads, and meanwhile all that can happen to what they read: each ends once, and what ended well is right.
+ */
+static void happen(struct lab *lab, const uint64_t place[], uint32_t model, uint32_t bytes)
+{
+  const struct transport_ops *ops = lab->ops;
+  struct range whole = {place[model], bytes};
+  uint32_t part = (uint32_t)g_rand_int_range(lab->random, 1, (gint32)(bytes / ARENA_ALIGN)) * ARENA_ALIGN;
+  switch (g_rand_int_range(lab->random, 0, 5)) {
+  case 0:
+    ops->shelf_serve(lab->shelf, model, 0, bytes, NULL);
+    break;
+  case 1:
+    ops->shelf_serve(lab->shelf, model, part, bytes - part, NULL);
+    break;
+  case 2:
+    ops->shelf_serve(lab->shelf, model, 0, bytes, &(struct ranges){.range = &whole, .count = 1});
+    break;
+  case 3:
+    ops->shelf_expel(lab->shelf, LAB_READER);
+    ops->shelf_admit(lab->shelf, LAB_READER, &lab->secret);
+    break;
+  default:
+    ops->reader_drop(lab->reader, LAB_SHELF);
+    ops->reader_peer(lab->reader, LAB_SHELF, ops->shelf_address(lab->shelf), &lab->secret);
+  }
+}
+
+VERBS_TEST(reads_in_a_restless_pool, 1)
+{
+  enum { MODELS = 6, BYTES = 40 * ARENA_ALIGN, READS = 600, READ = 32 * 1024 };
+  struct lab *lab = transport_lab_new(ops, 8 * MIB, READS * READ, NULL);
+  struct {
+    uint32_t model, offset, bytes;
+  } read[READS];
+  uint64_t place[MODELS];
+  for (uint32_t m = 0; m < MODELS; m++) {
+    place[m] = lab->used;
+    serve_in_one(lab, m, BYTES);
+  }
+  for (uint32_t i = 0; i < READS; i++) {
+    read[i].model = (uint32_t)g_rand_int_range(lab->random, 0, MODELS);
+    read[i].bytes = (uint32_t)g_rand_int_range(lab->random, 1, READ + 1);
+    read[i].offset = (uint32_t)g_rand_int_range(lab->random, 0, BYTES - (gint32)read[i].bytes + 1);
+    lab_read(lab, read[i].model, read[i].offset, (uint64_t)i * READ, read[i].bytes, i);
+    if (i % 12 != 11)
+      continue;
+    g_usleep((gulong)g_rand_int_range(lab->random, 0, 50000)); /* some of them are through */
+    happen(lab, place, (uint32_t)g_rand_int_range(lab->random, 0, MODELS), BYTES);
+  }
+  lab_wait(lab, READS);
+  for (uint32_t i = 0; i < READS; i++)
+    if (lab_end(lab, i) == LAB_GOOD)
+      cr_assert(lab_has(lab, read[i].model, read[i].offset, (uint64_t)i * READ, read[i].bytes), "read %u", i);
+  cr_log_info("%u of %u reads ended well", lab->good, READS);
+  cr_expect_gt(lab->good, 0);
+  transport_lab_free(lab);
+}
+
 /* --- where reads land
  * ----------------------------------------------------------------------------------------------*/
 
