@@ -13,9 +13,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "backend_real/srd_answers.h"
 #include "core/error.h"
-#include "core/units.h"
 
 #define POLL_BATCH 32
 

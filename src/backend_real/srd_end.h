@@ -7,7 +7,8 @@
  *   srd_ask.c    a reader's reads by datagrams (srd_reader.h), where one of the two devices has no RDMA READ
  *   srd_shelf.c  a shelf's lines and exposed memory
  *   srd_serve.c  a shelf's thread that answers those who ask by datagrams (srd_answers.h)
- *   verbs_srd.c  what all of them ask of the device (srd_device.h), on EFA
+ *   verbs_srd.c  what all of them ask of the device (srd_device.h), on EFA; srd_status.c: what its errors
+ * mean
  *
  * A reader has one queue pair for all its peers, and its lines are addresses. A shelf has a queue pair for
  * each of its lines, so that a reader is shut out by destroying it. */

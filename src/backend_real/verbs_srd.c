@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "backend_real/srd_end.h"
+#include "backend_real/srd_status.h"
 #include "backend_real/verbs_device.h"
 #include "backend_real/verbs_memory.h"
 #include "core/error.h"
@@ -277,40 +278,12 @@ static gboolean efa_receive(struct srd_qp *qp, uint64_t id, const struct srd_pie
   return ibv_post_recv(qp->qp, &wr, &bad) == 0;
 }
 
-/* The device's own codes, which the driver passes on as vendor_err (enum efa_io_comp_status of its sources).
- * What it makes of them as a status differs from version to version. */
-static const struct {
-  enum srd_status status;
-  const char *why;
-} codes[] = {
-    {SRD_OK, NULL},
-    {SRD_BROKEN, "its queue pair was flushed"},
-    {SRD_BROKEN, "its queue pair failed"},
-    {SRD_BROKEN, "its NIC does not know the operation"},
-    {SRD_LOST, "the peer's address is not good any more"},
-    {SRD_BROKEN, "a local key is not good"},
-    {SRD_BROKEN, "a work request is too long"},
-    {SRD_DENIED, "the peer's NIC refused key or address, or is down"},
-    {SRD_LOST, "the peer's NIC gave up"},
-    {SRD_LOST, "the peer's queue pair is gone"},
-    {SRD_LOST, "the peer has no receive buffer"},
-    {SRD_LOST, "the peer's receive buffer is too short"},
-    {SRD_LOST, "the peer's NIC answered something unknown"},
-    {SRD_LOST, "the peer does not answer (does its security group let all traffic through?)"},
-    {SRD_LOST, "the peer has no address of this NIC"},
-    {SRD_LOST, "the peer cannot be reached (security group, subnet?)"},
-};
-
 static void translate(const struct ibv_wc *wc, struct srd_completion *c)
 {
   *c = (struct srd_completion){.id = wc->wr_id, .bytes = wc->byte_len};
   if (wc->status == IBV_WC_SUCCESS)
     return;
-  gboolean known = wc->vendor_err > 0 && wc->vendor_err < G_N_ELEMENTS(codes);
-  c->status = known                               ? codes[wc->vendor_err].status
-              : wc->status == IBV_WC_WR_FLUSH_ERR ? SRD_BROKEN
-                                                  : SRD_LOST;
-  c->why = known ? codes[wc->vendor_err].why : ibv_wc_status_str(wc->status);
+  c->status = srd_status_of(wc->vendor_err, wc->status == IBV_WC_WR_FLUSH_ERR, &c->why);
 }
 
 static int poll_once(struct srd_device *device, struct ibv_wc *wc, uint32_t room)
