@@ -53,7 +53,8 @@ enum record_kind {
   X(IDLE, "GPU idle")                                                                                        \
   X(JOINED, "joined")                                                                                        \
   X(LEFT, "left")                                                                                            \
-  X(LOST, "no heartbeat")
+  X(LOST, "no heartbeat")                                                                                    \
+  X(LOAD_DEAR, "waits where the model is: a load behind others elsewhere gains too little")
 
 enum record_reason {
 #define X(name, text) REASON_##name,
