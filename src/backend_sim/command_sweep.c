@@ -9,7 +9,7 @@
 
 struct arguments {
   struct sweep_options sweep;
-  char *slurm_options, *share;
+  char *slurm_options, **slurm_words, *share; /* words: the options as a shell splits them */
   gboolean slurm, detach, merge;
 };
 
@@ -133,7 +133,7 @@ static gboolean run_on_slurm(struct sweep *sweep, const struct arguments *a,
 {
   g_auto(GStrv) command = same_command(sweep, &a->sweep);
   struct slurm_options options = {.command = command,
-                                  .options = a->slurm_options,
+                                  .options = a->slurm_words,
                                   .detach = a->detach,
                                   .quiet = a->sweep.quiet || a->sweep.json};
   g_autofree char *job = NULL;
@@ -178,6 +178,15 @@ static gboolean run_sweep(struct sweep *sweep, const struct arguments *a, GError
          conclude(sweep, o, *interrupted != 0, error);
 }
 
+static gboolean split_options(struct arguments *a, GError **error)
+{
+  g_autoptr(GError) failure = NULL;
+  if (!a->slurm_options || g_shell_parse_argv(a->slurm_options, NULL, &a->slurm_words, &failure) ||
+      g_error_matches(failure, G_SHELL_ERROR, G_SHELL_ERROR_EMPTY_STRING))
+    return TRUE;
+  return input_error(error, "--slurm-options", 0, "%s", failure->message);
+}
+
 static gboolean check(const struct arguments *a, GError **error)
 {
   if (!a->sweep.vary && a->sweep.repeat == 0)
@@ -213,11 +222,12 @@ static gboolean sweep_command(int argc, char **argv, GError **error)
   g_auto(GStrv) files = command_options(argc, argv, (const GOptionEntry *)(const void *)entries->data, error);
   gboolean good = files &&
                   command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini and --vary KEY=A,B", error) &&
-                  check(&a, error);
+                  check(&a, error) && split_options(&a, error);
   g_autoptr(Sweep) sweep = good ? sweep_from_options(&a.sweep, files[0], "sweep", error) : NULL;
   good = sweep && run_sweep(sweep, &a, error);
   sweep_options_clear(&a.sweep);
   g_free(a.slurm_options);
+  g_strfreev(a.slurm_words);
   g_free(a.share);
   return good;
 }

@@ -11,9 +11,9 @@ gboolean sweep_run(struct sweep *sweep, guint jobs, gboolean quiet, volatile sig
                    GError **error);
 
 struct slurm_options {
-  char **command;      /* of this program, that makes the same sweep; NULL-terminated */
-  const char *options; /* for sbatch, as a shell splits them; may be NULL */
-  gboolean detach;     /* do not wait */
+  char **command;  /* of this program, that makes the same sweep; NULL-terminated */
+  char **options;  /* for sbatch, NULL-terminated; may be NULL */
+  gboolean detach; /* do not wait */
   gboolean quiet;
 };
 

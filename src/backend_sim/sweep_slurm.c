@@ -66,7 +66,7 @@ static gboolean is_queued(const char *job)
 static void cancel(const char *job)
 {
   const char *const argv[] = {"scancel", job, NULL};
-  g_autofree char *text = command_output(argv, NULL);
+  g_free(command_output(argv, NULL)); /* a job that is gone needs no cancelling */
 }
 
 /* --- submitting
@@ -108,12 +108,6 @@ static char *submit(const struct sweep *sweep, const struct slurm_options *optio
   g_autofree char *folder = g_canonicalize_filename(sweep->folder, NULL), *here = g_get_current_dir();
   g_autofree char *script = g_build_filename(folder, "slurm-job.sh", NULL);
   g_autofree char *text = script_text(options, shares);
-  g_auto(GStrv) own = NULL;
-  g_autoptr(GError) failure = NULL;
-  if (options->options && *options->options && !g_shell_parse_argv(options->options, NULL, &own, &failure)) {
-    input_error(error, "--slurm-options", 0, "%s", failure->message);
-    return NULL;
-  }
   if (!write_file(script, text, error))
     return NULL;
   g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
@@ -123,7 +117,7 @@ static char *submit(const struct sweep *sweep, const struct slurm_options *optio
   g_ptr_array_add(argv, g_strdup_printf("--array=0-%u", shares - 1));
   g_ptr_array_add(argv, g_strconcat("--chdir=", here, NULL));
   g_ptr_array_add(argv, g_strconcat("--output=", folder, "/slurm-%a.out", NULL));
-  for (char **word = own; word && *word; word++)
+  for (char **word = options->options; word && *word; word++)
     g_ptr_array_add(argv, g_strdup(*word));
   g_ptr_array_add(argv, g_strdup(script));
   g_ptr_array_add(argv, NULL);

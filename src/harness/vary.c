@@ -123,6 +123,15 @@ static char *next_value(const char **rest)
   return g_strstrip(g_strndup(start, (gsize)(at - start)));
 }
 
+/* Every brace has its partner, so that a value in braces ends where it should. */
+static gboolean is_balanced(const char *text)
+{
+  int depth = 0;
+  for (; *text && depth >= 0; text++)
+    depth += *text == '{' ? 1 : *text == '}' ? -1 : 0;
+  return depth == 0;
+}
+
 static gboolean value_add(GPtrArray *values, char *value, const char *file, GError **error)
 {
   gboolean is_range = FALSE, braces = g_str_has_prefix(value, "{") && g_str_has_suffix(value, "}");
@@ -133,6 +142,8 @@ static gboolean value_add(GPtrArray *values, char *value, const char *file, GErr
   g_autofree char *plain = braces ? g_strndup(value + 1, strlen(value) - 2) : g_strdup(value);
   if (!*g_strstrip(plain))
     return input_error(error, file, 0, "expected KEY=A,B,…, found an empty value");
+  if (!is_balanced(plain))
+    return input_error(error, file, 0, "expected a \"}\" for each \"{\", found \"%s\"", value);
   if (values->len >= VARY_VALUES_MAX)
     return input_error(error, file, 0, "expected at most %d values", VARY_VALUES_MAX);
   g_ptr_array_add(values, g_steal_pointer(&plain));

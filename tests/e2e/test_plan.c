@@ -151,6 +151,30 @@ Test(plan, none_is_an_answer)
             svg);
 }
 
+/* One group in two notations, around the best grouping: the middle one alone holds, and the plan says so. */
+Test(plan, says_where_it_is_not_monotone)
+{
+  g_autoptr(Folder) folder = folder_new();
+  sweeps_write_experiment(folder);
+  const char *const arguments[] = {"plan",     "x.ini",
+                                   "--vary",   "pipeline.grouping=per-app,optimal,count:1",
+                                   "--hold",   "latency_ms.mean<=100",
+                                   "--system", "distmind",
+                                   "--out",    "x.db",
+                                   "--quiet",  NULL};
+  g_autoptr(ProgramOutcome) table = program_finish(program_start(folder, arguments));
+  cr_assert_eq(table->status, 0, "%s", table->err);
+  cr_assert(strstr(table->out, "note (distmind): not monotone: does not hold at count:1\n"), "%s",
+            table->out);
+  const char *json_arguments[G_N_ELEMENTS(arguments) + 1];
+  memcpy(json_arguments, arguments, sizeof arguments);
+  json_arguments[G_N_ELEMENTS(arguments) - 1] = "--json";
+  json_arguments[G_N_ELEMENTS(arguments)] = NULL;
+  g_autoptr(ProgramOutcome) json = program_finish(program_start(folder, json_arguments));
+  g_autofree char *found = answer(json, "distmind", "answer"), *sure = answer(json, "distmind", "monotone");
+  cr_assert(g_str_equal(found, "optimal") && g_str_equal(sure, "0"), "%s", json->out);
+}
+
 Test(plan, figures_of_wide_axes)
 {
   g_autoptr(Folder) folder = folder_new();

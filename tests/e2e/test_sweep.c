@@ -261,6 +261,10 @@ Test(sweep, refuses_bad_options_and_leaves_nothing)
     g_autofree char *left = folder_list(folder);
     cr_assert_str_eq(left, "x.ini", "%s %s left behind: %s", refused[i].option, refused[i].value, left);
   }
+  g_autoptr(ProgramOutcome) quote =
+      program_run(folder, "sweep", "x.ini", "--vary", "gpu_servers=1", "--slurm", "--slurm-options",
+                  "--comment='", "--out", "x.db", NULL);
+  expect_refused(quote, "--slurm-options", "quote", NULL);
   g_autoptr(ProgramOutcome) nothing = program_run(folder, "sweep", "x.ini", NULL);
   expect_refused(nothing, "--vary", NULL);
 }
@@ -305,6 +309,7 @@ Test(sweep, a_forced_sweep_is_resumed_without_force)
   g_autoptr(Folder) folder = folder_new();
   sweeps_write_experiment(folder);
   g_autoptr(ProgramOutcome) first = program_run(folder, SMALL, "--vary", "workload.rate_rps=1,2", NULL);
+  cr_assert_eq(first->status, 0, "%s", first->err);
   const char *arguments[] = {SMALL, "--vary", "workload.duration_s=10,1000000", "--force", "--jobs",
                              "1",   NULL};
   struct program *program = program_start(folder, arguments);
@@ -312,6 +317,7 @@ Test(sweep, a_forced_sweep_is_resumed_without_force)
   cr_assert(folder_await(folder, ".tasks") && folder_await(tasks, "task-000001.db.partial"));
   program_signal(program, SIGKILL);
   g_autoptr(ProgramOutcome) killed = program_finish(program);
+  cr_assert_eq(killed->status, 128 + SIGKILL, "%s", killed->err);
   g_autofree char *old = sweeps_query(folder, "x.db", "SELECT choices FROM axis", NULL);
   cr_assert_str_eq(old, "1,2", "what was there is gone before there is anything new");
   arguments[9] = NULL; /* without --force and --jobs */

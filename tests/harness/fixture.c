@@ -60,15 +60,16 @@ struct run_info fixture_info(unsigned system)
   static const char *const notices[] = {"resnet152 uses an estimated profile",
                                         "resnet152 uses an estimated profile",
                                         "resnet152 uses an estimated profile\n3 rows skipped: no time"};
-  return (struct run_info){.experiment = "shifting_demand",
-                           .system = systems[system],
-                           .backend = "sim",
-                           .text = "[experiment]\nname = shifting_demand\n",
-                           .overrides = "output.decisions=all",
-                           .seed = UINT64_MAX - system,
-                           .constants = constants[system],
-                           .notices = notices[system],
-                           .warmup_ns = 0};
+  return (struct run_info){
+      .experiment = "shifting_demand",
+      .system = systems[system],
+      .backend = "sim",
+      .text = "[experiment]\nname = shifting_demand\n",
+      .overrides = "output.decisions=all\ncluster.gpu_servers=2\nworkload.zipf=0.9\ncluster.host_cache_gb=4",
+      .seed = UINT64_MAX - system,
+      .constants = constants[system],
+      .notices = notices[system],
+      .warmup_ns = 0};
 }
 
 void fixture_runs(struct report_run runs[FIXTURE_SYSTEMS])
