@@ -110,4 +110,8 @@ for file in "${parts[@]}"; do
   echo >>"$work/text/$(basename "$file" .sh).md"
 done
 cat "$work"/text/*.md >results/PAPER.md
+with_part "${parts[0]}" summary >"$out/00-headline.txt"
+echo
+cat "$out/00-headline.txt"
+echo
 echo "results/PAPER.md, with data and figures in $out"

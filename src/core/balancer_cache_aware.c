@@ -119,8 +119,9 @@ static gboolean cache_aware_choose(struct cluster_view *view, const struct balan
   int64_t other_ns = other->gpu == NO_INDEX ? TIME_NEVER : other->forecast.finish_ns;
   if (best->gpu == NO_INDEX)
     return FALSE;
+  gboolean dear = !load && other_ns < best->forecast.finish_ns;
   *choice = (struct choice){.gpu = best->gpu,
-                            .reason = best->forecast.reason,
+                            .reason = dear ? REASON_LOAD_DEAR : best->forecast.reason,
                             .forecast = best->forecast,
                             .other_ns = load ? min_i64(other_ns, loader.second_ns) : other_ns};
   return TRUE;

@@ -54,7 +54,8 @@ enum record_kind {
   X(JOINED, "joined")                                                                                        \
   X(LEFT, "left")                                                                                            \
   X(LOST, "no heartbeat")                                                                                    \
-  X(NO_ROOM, "shards of the next plan do not fit there")
+  X(NO_ROOM, "shards of the next plan do not fit there")                                                     \
+  X(LOAD_DEAR, "waits where the model is: a load behind others elsewhere gains too little")
 
 enum record_reason {
 #define X(name, text) REASON_##name,

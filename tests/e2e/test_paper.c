@@ -125,6 +125,20 @@ Test(paper, queues_do_not_turn_into_loads)
   cr_expect_geq(rps[1], 0.97 * rps[0], "distmind %.1f/s, ideal %.1f/s", rps[1], rps[0]);
 }
 
+/* The README shows what the evaluation ended with when it was run last, as results/paper/ has it. */
+Test(paper, readme_shows_the_headline)
+{
+  g_autofree char *readme = text_of(DM_SOURCE_DIR "/README.md");
+  g_autofree char *headline = text_of(DM_SOURCE_DIR "/results/paper/00-headline.txt");
+  g_auto(GStrv) lines = g_strsplit(headline, "\n", -1);
+  cr_assert_geq(g_strv_length(lines), 10);
+  for (char **line = lines; *line; line++) {
+    g_autofree char *shown = g_strdup_printf("\n    %s\n", *line);
+    cr_expect(**line == '\0' || strstr(readme, shown), "README.md lacks \"%s\" (make readme renews it)",
+              *line);
+  }
+}
+
 /* Each part's script has its paragraph in the committed results, with figures that are there. */
 Test(paper, every_part_has_its_paragraph)
 {
