@@ -237,6 +237,15 @@ VERBS_TEST(a_reader_believes_its_present_attempt_alone, 1)
   lab_wait(lab, 3);
   cr_assert_eq(lab_end(lab, 2), LAB_FAILED);
   cr_assert_honest_reads(lab, 3);
+  /* Given up after it broke, too, it leaves no line behind at the shelf. */
+  to_reader(lab, forged_regions(attempt_of(lab)));
+  lab_read(lab, 1, 0, 0, 100000, 4);
+  lab_wait(lab, 5);
+  ops->reader_drop(lab->reader, LAB_SHELF);
+  lab_pump(lab);
+  struct transport_state state;
+  ops->shelf_state(lab->shelf, &state);
+  cr_assert_eq(state.connections, 0);
   transport_lab_free(lab);
 }
 
