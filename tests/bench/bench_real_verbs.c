@@ -43,7 +43,7 @@ struct bench {
   GCond changed;
   GQueue letters; /* of struct letter */
   gboolean over;
-  uint64_t ended, failed;
+  uint64_t wanted, ended, failed;
 };
 
 static void send_letter(struct bench *bench, gboolean to_shelf, const void *bytes, size_t size)
@@ -120,7 +120,8 @@ static void read_ended(void *context, uint64_t tag, gboolean good)
   g_mutex_lock(&bench->lock);
   bench->ended++;
   bench->failed += !good;
-  g_cond_broadcast(&bench->changed);
+  if (bench->ended == bench->wanted) /* who waits need not wake before */
+    g_cond_broadcast(&bench->changed);
   g_mutex_unlock(&bench->lock);
 }
 
@@ -181,6 +182,7 @@ static double read_all(struct bench *bench, uint64_t reads)
   uint64_t slots = bench->to.bytes / options.bytes;
   gint64 start = g_get_monotonic_time();
   bench->ended = 0;
+  bench->wanted = reads;
   for (uint64_t i = 0; i < reads; i++) {
     uint64_t at = i % slots * options.bytes;
     bench->ops->reader_read(bench->reader, SHELF, MODEL, at, NO_INDEX, at, options.bytes, i);
