@@ -94,8 +94,9 @@ M
   local both
   both=$(ask "SELECT e.throughput_rps / b.serve + e.training_steps / e.window_s / b.train FROM e03 e JOIN sharing_bound b USING (machine) WHERE machine = 'p3dn' AND kind = 'shared' AND system = 'distmind'")
   cat <<M
-*Verdict.* On p3dn distmind's utilization is $(percent "$both"): $(near_all "$both"). What is missing are training steps given up when inference takes a GPU back ($(lost distmind)
-of its training time), and the trainer's state on its way over PCIe. mps trains beside inference on every GPU, which takes its measured share
+*Verdict.* On p3dn distmind's utilization is $(percent "$both"): $(near_all "$both"). $(holds "$both < 0.995" &&
+    echo "What is missing are training steps given up when inference takes a GPU back ($(lost distmind) of its training time), and the trainer's state on its way over PCIe.")
+mps trains beside inference on every GPU, which takes its measured share
 (\`mps_train_share\`) from inference: it $(ask "SELECT CASE WHEN m.training_steps > d.training_steps THEN 'trains more than distmind' ELSE 'trains no more than distmind' END ||
     CASE WHEN m.throughput_rps < d.throughput_rps THEN ' and serves less' ELSE ' and serves no less' END || printf('; %.0f%% of the inference that it serves alone is lost to training', 100 * (1 - m.throughput_rps / n.throughput_rps))
     FROM e03 m JOIN e03 d ON d.machine = m.machine AND d.kind = 'shared' AND d.system = 'distmind' JOIN e03 n ON n.machine = m.machine AND n.kind = 'demand' AND n.system = 'mps'

@@ -76,7 +76,6 @@ csv() {
 calc() { awk -v OFMT=%.10g "BEGIN { print ($1) }"; }
 fixed() { awk -v d="$1" -v x="$2" 'BEGIN { printf "%.*f", d, x }'; } # DIGITS X
 percent() { awk -v x="$1" -v d="${2:-1}" 'BEGIN { printf "%.*f%%", d, 100 * x }'; } # SHARE [DIGITS]
-gain() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.0f%%", 100 * (a / b - 1) }'; } # A over B
 holds() { awk "BEGIN { exit !($1) }"; }                                             # "1.2 > 1"
 
 # less_or_more OURS PAPERS TOLERANCE: the verdict in words.
