@@ -78,7 +78,7 @@ M
 *Verdict.* The largest cut is $(fixed 1 "$cut")%: $(less_or_more "$cut" 94 1). Loading adds at most 1 ms to ideal's latency for $(hidden '<='), where the
 load is hidden behind the compute, and $(ask "SELECT printf('%.0f to %.0f', min(over), max(over)) FROM (SELECT d.latency_ms_mean - i.latency_ms_mean AS over $(pairs) AND d.latency_ms_mean - i.latency_ms_mean > 1)") ms for $(hidden '>'), whose bytes take longer over PCIe
 ($(sed -n 's/^pcie_gbyte_s = \([0-9.]*\).*/\1/p' experiments/hardware/p3dn.ini) GB/s, a rate fitted to a published run; p3dn.ini says how) than their compute takes. Every request of mps starts a process: for ResNet-152
-$(part_ms mps_process_start_s) ms of fork and context, $(profile_ms unpickle_ms) of unpickling, $(calc "int(0.5 + 241378168 / 1e6 / $(sed -n 's/^pageable_gbyte_s = \([0-9.]*\).*/\1/p' experiments/hardware/p3dn.ini))") of pageable copy and $(profile_ms first_inference_ms) of first inference, measured on an H200's host, then the request.
+$(part_ms mps_process_start_s) ms of fork and context, $(profile_ms unpickle_ms) of unpickling, $(calc "int(0.5 + 241378168 / 1e6 / $(sed -n 's/^pageable_gbyte_s = \([0-9.]*\).*/\1/p' experiments/hardware/p3dn.ini))") of pageable copy and $(profile_ms first_inference_ms) of first inference, measured on an H200's host; that inference answers the request.
 ray copies the old model back and the new one up, tensor by tensor. $(cached_all)
 
 *Today's machines*, mean latency, ms:

@@ -96,13 +96,20 @@ M
   cat <<M
 *Verdict.* On p3dn distmind's utilization is $(percent "$both"): $(near_all "$both"). $(holds "$both < 0.995" &&
     echo "What is missing are training steps given up when inference takes a GPU back ($(lost distmind) of its training time), and the trainer's state on its way over PCIe.")
-mps trains beside inference on every GPU, which takes its measured share
-(\`mps_train_share\`) from inference: it $(ask "SELECT CASE WHEN m.training_steps > d.training_steps THEN 'trains more than distmind' ELSE 'trains no more than distmind' END ||
-    CASE WHEN m.throughput_rps < d.throughput_rps THEN ' and serves less' ELSE ' and serves no less' END || printf('; %.0f%% of the inference that it serves alone is lost to training', 100 * (1 - m.throughput_rps / n.throughput_rps))
-    FROM e03 m JOIN e03 d ON d.machine = m.machine AND d.kind = 'shared' AND d.system = 'distmind' JOIN e03 n ON n.machine = m.machine AND n.kind = 'demand' AND n.system = 'mps'
-    WHERE m.machine = 'p3dn' AND m.kind = 'shared' AND m.system = 'mps'"). ray's trainer gives way at the end of a step only, so a request that
+mps trains where no process has a request; its trainer gives way at the end of a step only, and takes its measured share
+(\`mps_train_share\`) of the GPU from the requests beside it until then: $(kept mps) of the inference that it serves alone is kept. $(ask "SELECT CASE WHEN m.training_steps > d.training_steps
+    AND m.throughput_rps < d.throughput_rps THEN 'It trains more than distmind and serves less, as it does alone: where a request waits behind another at its process, some other GPU has none, and trains.'
+    ELSE 'It trains ' || CASE WHEN m.training_steps > d.training_steps THEN 'more' ELSE 'no more' END || ' than distmind and serves ' || CASE WHEN m.throughput_rps < d.throughput_rps THEN 'less.' ELSE 'no less.' END END
+    FROM e03 m JOIN e03 d ON d.machine = m.machine AND d.kind = 'shared' AND d.system = 'distmind' WHERE m.machine = 'p3dn' AND m.kind = 'shared' AND m.system = 'mps'")
+ray's trainer gives way at the end of a step, too, and a request that
 needs its GPU waits for it (p99.9 $(ask "SELECT printf('%.0f', r.latency_ms_p999) FROM e03 r WHERE machine = 'p3dn' AND kind = 'shared' AND system = 'ray'") ms; distmind's $(ask "SELECT printf('%.0f', r.latency_ms_p999) FROM e03 r WHERE machine = 'p3dn' AND kind = 'shared' AND system = 'distmind'")), and its replicas swap stop and go.
 M
+}
+
+# kept SYSTEM: inference beside training, of what it serves when nothing trains.
+kept() {
+  ask "SELECT printf('%.1f%%', 100 * e.throughput_rps / n.throughput_rps) FROM e03 e JOIN e03 n ON n.machine = e.machine AND n.kind = 'demand' AND n.system = e.system
+    WHERE e.machine = 'p3dn' AND e.kind = 'shared' AND e.system = '$1'"
 }
 
 # lost SYSTEM: share of training time without a finished step.

@@ -1,6 +1,13 @@
 /* Processes (MPS): a process with the model and the shortest queue, if it has room; else start one on a GPU
- * with no request; else wait in the central queue. */
+ * with no request; else wait in the central queue. Among equals, training is left alone. */
 #include "core/balancer.h"
+
+static gboolean is_less_busy(const struct gpu_view *gpu, const struct gpu_view *other)
+{
+  if (gpu->outstanding != other->outstanding)
+    return gpu->outstanding < other->outstanding;
+  return !gpu->training && other->training;
+}
 
 /* Fewest requests at the model's process; among equals, the GPU whose other processes have fewest. */
 static uint32_t shortest_process(const struct cluster_view *view, uint32_t model)
@@ -13,7 +20,7 @@ static uint32_t shortest_process(const struct cluster_view *view, uint32_t model
     uint32_t most = view->config->hardware[view->gpu[g].hw].mps_queue_max;
     if (most > 0 && queue >= most)
       continue;
-    if (queue < least || (queue == least && view->gpu[g].outstanding < view->gpu[best].outstanding)) {
+    if (queue < least || (queue == least && is_less_busy(&view->gpu[g], &view->gpu[best]))) {
       least = queue;
       best = g;
     }
@@ -21,7 +28,7 @@ static uint32_t shortest_process(const struct cluster_view *view, uint32_t model
   return best;
 }
 
-/* A GPU with no request, the one that needs to evict least. */
+/* A GPU with no request, the one that needs to evict least; among equals, one without a trainer. */
 static uint32_t idle_gpu(const struct cluster_view *view, uint32_t model)
 {
   uint32_t best = NO_INDEX;
@@ -30,7 +37,7 @@ static uint32_t idle_gpu(const struct cluster_view *view, uint32_t model)
     if (view->free_at[g] == TIME_NEVER || view->gpu[g].outstanding > 0 || bit_get(view_holds(view, model), g))
       continue;
     uint64_t evicts = cluster_view_evicts(view, g, model);
-    if (evicts < least) {
+    if (evicts < least || (evicts == least && is_less_busy(&view->gpu[g], &view->gpu[best]))) {
       least = evicts;
       best = g;
     }

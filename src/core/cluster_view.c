@@ -185,8 +185,7 @@ static double process_start_ns(const struct cluster_view *view, uint32_t gpu, co
   const struct hardware *hw = &view->config->hardware[view->gpu[gpu].hw];
   const struct profile_timing *timing = &profile->timing[view->gpu[gpu].hw];
   return hw->mps_process_start_ns + timing->unpickle_ns +
-         transfer_ns(profile->param_bytes, hw->pageable_bytes_s) +
-         (timing->first_inference_ns > 0 ? timing->first_inference_ns : timing->warm_ns);
+         transfer_ns(profile->param_bytes, hw->pageable_bytes_s) + first_inference_more_ns(timing);
 }
 
 /* Stop and go: nothing overlaps; a model that must leave is copied back first. */
@@ -244,15 +243,19 @@ static struct missing missing_forecast(const struct cluster_view *view, uint32_t
   return missing;
 }
 
-static double training_penalty_ns(const struct cluster_view *view, uint32_t gpu)
+/* Beside a process the rest of the step takes its share of the GPU; else requests wait for the trainer. */
+static double training_penalty_ns(const struct cluster_view *view, uint32_t gpu, double service)
 {
   if (!view->gpu[gpu].training || view->gpu[gpu].saving)
     return 0;
   double step = (double)view->config->train_step_ns;
-  uint32_t profile = view->config->train_profile;
+  if (view->config->system->sharing == SHARING_PROCESS) {
+    double share = view->config->hardware[view->gpu[gpu].hw].mps_train_share;
+    return share < 1 ? MIN(share * step / 2, share / (1 - share) * service) : step / 2;
+  }
   if (!view->config->yield_layer)
     return step / 2;
-  const struct profile *p = view->config->catalog->profiles->pdata[profile];
+  const struct profile *p = view->config->catalog->profiles->pdata[view->config->train_profile];
   return step / (2 * (double)p->layers);
 }
 
@@ -288,7 +291,7 @@ void cluster_view_forecast(const struct cluster_view *view, uint32_t gpu, uint32
   int64_t start = max_i64(view->free_at[gpu], arrives);
   forecast->wait_ns = start - arrives;
   if (view->gpu[gpu].training)
-    start += ns_round(training_penalty_ns(view, gpu));
+    start += ns_round(training_penalty_ns(view, gpu, service));
   forecast->source = LOAD_SOURCES;
   if (!view->gpu[gpu].shadow || bit_get(view_holds(view, model), gpu)) {
     gboolean ready = !view->gpu[gpu].shadow || bit_get(view->ready + (size_t)model * view->gpu_words, gpu);

@@ -2,7 +2,8 @@
  *
  * A GPU without requests goes to the first job that wants more GPUs, once it has been idle for as long as
  * giving it and taking it back costs (the ski-rental rule: never more than twice the cost of knowing the
- * future). Inference takes it back by being dispatched there; the GPU server stops its trainer itself. */
+ * future). Inference takes it back by being dispatched there; the GPU server stops its trainer itself.
+ * Processes (MPS) are no exception: a GPU trains while no request is at any of its processes. */
 #include "core/controller_internal.h"
 
 #define STEPS_MAX  1e15             /* of one job: exact as a double, and years of the shortest steps */
@@ -183,8 +184,7 @@ void controller_trained(struct controller *c, uint32_t server, const struct mess
     controller_leave_if_idle(c, server);
     return;
   }
-  gboolean gives_way = gv->outstanding > 0 && c->config->system->sharing != SHARING_PROCESS;
-  if (gives_way || c->view->free_at[gpu] == TIME_NEVER)
+  if (gv->outstanding > 0 || c->view->free_at[gpu] == TIME_NEVER)
     return; /* it is being stopped, or its server leaves */
   struct job *job = job_at(c, trainee->job);
   if (job->steps_left > 0) {

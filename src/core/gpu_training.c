@@ -2,7 +2,8 @@
  * back. */
 #include "core/gpu_server_internal.h"
 
-/* Trainers beside inference (MPS) share the GPU and never give way. */
+/* The rest of a trainer's step runs beside inference (MPS): requests share the GPU with it and do not wait.
+ */
 static gboolean beside(const struct gpu_server *s)
 {
   return s->config->system->sharing == SHARING_PROCESS;
@@ -95,7 +96,7 @@ static void begin(struct gpu_server *s, struct gpu *gpu)
 {
   struct trainer *t = &gpu->trainer;
   gboolean room = !gpu->memory || tier_hold(gpu->memory, s->config->train_state_bytes, world_now(s->world));
-  if ((busy(gpu) && !beside(s)) || !room) { /* inference came first, or its models fill the GPU */
+  if (busy(gpu) || !room) { /* inference came first, or its models fill the GPU */
     if (room && gpu->memory)
       tier_release(gpu->memory, s->config->train_state_bytes);
     refuse(s, gpu->index, t->job);
@@ -146,7 +147,7 @@ void trainer_train(struct gpu_server *s, const struct message_train *m)
 void trainer_yield(struct gpu_server *s, struct gpu *gpu)
 {
   struct trainer *t = &gpu->trainer;
-  if (t->state == TRAINER_NONE || t->stop || beside(s))
+  if (t->state == TRAINER_NONE || t->stop)
     return;
   record_trainer(s, gpu, RECORD_PREEMPT, REASON_INFERENCE, 0);
   stop(s, gpu);

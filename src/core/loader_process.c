@@ -1,5 +1,6 @@
-/* A process start (MPS): fork, CUDA context and libraries; unpickle; pageable copy; first inference. The
- * GPU's other processes go on meanwhile. */
+/* A process start (MPS): fork, CUDA context and libraries; unpickle; pageable copy; what the first inference
+ * takes beyond a warm one. The request that caused the start then computes, so that the first inference
+ * answers it. The GPU's other processes go on meanwhile. */
 #include "core/gpu_server_internal.h"
 
 static void process_timer_start(struct gpu_server *s, enum server_timer timer, const struct load *load,
@@ -41,9 +42,7 @@ static void process_copy(struct gpu_server *s, struct load *load)
 
 void process_copied(struct gpu_server *s, struct load *load)
 {
-  const struct profile_timing *t = timing(s, load->model);
-  process_timer_start(s, SERVER_TIMER_FIRST, load,
-                      t->first_inference_ns > 0 ? t->first_inference_ns : t->warm_ns);
+  process_timer_start(s, SERVER_TIMER_FIRST, load, first_inference_more_ns(timing(s, load->model)));
 }
 
 void process_timer(struct gpu_server *s, enum server_timer timer, uint32_t load)

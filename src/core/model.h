@@ -17,7 +17,7 @@ struct profile_timing {
   double *layer_ns;   /* [layers] compute time, scaled so that the sum is warm_ns (times compute_scale) */
   double warm_ns;     /* sum of layer_ns */
   double unpickle_ns; /* deserializing with the framework; 0 = not measured */
-  double first_inference_ns; /* first inference in a new process; 0 = not measured: then warm_ns is used */
+  double first_inference_ns; /* first inference in a new process; 0 = not measured: then it is a warm one */
   gboolean estimated;        /* figures that use it must say so */
 };
 
@@ -53,6 +53,12 @@ void profile_free(struct profile *profile);
 
 /* Sets param_bytes from layer_bytes. */
 void profile_sum(struct profile *profile);
+/* What the first inference in a new process takes beyond a warm one. */
+static inline double first_inference_more_ns(const struct profile_timing *timing)
+{
+  return timing->first_inference_ns > timing->warm_ns ? timing->first_inference_ns - timing->warm_ns : 0;
+}
+
 /* Scales timing[hw].layer_ns so that its sum is warm_ns (all equal parts if the rows sum to 0). */
 void profile_scale(struct profile *profile, uint32_t hw, double warm_ns);
 

@@ -41,24 +41,18 @@ static gboolean check_gpu(const struct setup *setup, GError **error)
   return TRUE;
 }
 
-/* A trainer's state lies beside the models; where it never gives way (MPS), beside any one of them for ever.
- */
+/* A trainer's state must fit on the GPU: it gives way to a model that does not fit beside it. */
 static gboolean check_training(const struct setup *setup, GError **error)
 {
   const struct config *config = &setup->config;
-  gboolean beside = config->system->sharing == SHARING_PROCESS;
   if (config->train_profile == NO_INDEX || config->system->residence == RESIDENCE_EVERYWHERE)
     return TRUE;
   for (uint32_t hw = 0; hw < config->hardware_count; hw++) {
-    uint64_t has = config_gpu_bytes(config, hw), model = 0;
-    for (uint32_t m = 0; beside && m < catalog_models(config->catalog); m++)
-      model = MAX(model, config_entry_bytes(config, hw, m));
+    double needs = (double)config->train_state_bytes, has = (double)config_gpu_bytes(config, hw);
     g_autofree char *what =
-        g_strdup_printf("training.state_gb%s in GPU memory of %s", beside ? " and the largest process" : "",
-                        config->hardware[hw].name);
-    double needs = (double)config->train_state_bytes + (double)model;
-    if (needs > (double)has)
-      return refuse(setup, error, what, needs, (double)has);
+        g_strdup_printf("training.state_gb in GPU memory of %s", config->hardware[hw].name);
+    if (needs > has)
+      return refuse(setup, error, what, needs, has);
   }
   return TRUE;
 }

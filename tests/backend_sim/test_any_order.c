@@ -71,7 +71,6 @@ static struct small_world *draw_world(GRand *rand, const char *system, gboolean 
     config->train_profile = 0;
     config->train_step_ns = 1000;
     config->train_state_bytes = (uint64_t)draw(rand, 0, 10) * MB;
-    config->gpu_model_bytes += config->system->sharing == SHARING_PROCESS ? config->train_state_bytes : 0;
   }
   return w;
 }

@@ -74,8 +74,6 @@ static void draw_memory(GRand *rand, struct small_world *w)
   uint64_t model = largest_model(w), group = largest_group(w);
   config->train_state_bytes = draw(rand, 0, 2) == 0 ? draw(rand, 1, 50 * MB) : 0;
   config->gpu_model_bytes = model + 30 * MB + draw(rand, 0, 3) * model + draw(rand, 0, 2) * 50 * MB;
-  if (config->system->sharing == SHARING_PROCESS) /* its trainers never give way */
-    config->gpu_model_bytes += config->train_state_bytes;
   config->gpu_models_max = (uint32_t)draw(rand, 0, 2);
   config->host_cache_bytes = draw(rand, 0, 3) == 0 ? 0 : draw(rand, 0, 4 * model);
   config->staging_bytes =
