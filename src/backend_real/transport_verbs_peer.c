@@ -13,11 +13,12 @@ static void post(struct reader *reader, const struct peer *peer, const struct ve
   reader->post(reader->context, peer->server, packed->data, packed->len);
 }
 
-void peer_tell_closed(struct reader *reader, const struct peer *peer)
+void peer_tell_closed(struct reader *reader, struct peer *peer)
 {
   struct verbs_letter letter = {.kind = VERBS_CLOSE, .attempt = peer->attempt, .bytes = peer->bytes};
-  if (peer->state != PEER_CLOSED)
+  if (peer->shelf_opened)
     post(reader, peer, &letter);
+  peer->shelf_opened = FALSE;
 }
 
 /* The shelf waits to hear that no read uses what it took away. */
@@ -100,6 +101,7 @@ void peer_open(struct reader *reader, struct peer *peer)
   }
   ticket_issue(&peer->secret, reader->self, peer->server, NO_INDEX, letter.attempt, letter.ticket);
   peer->state = PEER_OPENING;
+  peer->shelf_opened = TRUE;
   peer->attempt = letter.attempt;
   peer->deadline_ns = g_get_monotonic_time() * 1000 + OPEN_NS;
   peer->serial = peer->told_serial = peer->bytes = peer->told_bytes = 0;
@@ -151,14 +153,16 @@ static void take_letter(struct reader *reader, uint32_t server, const struct ver
   struct peer *peer = verbs_find_peer(reader, server);
   if (!peer || peer->state == PEER_CLOSED || peer->attempt != letter->attempt)
     return; /* it is late */
-  if (letter->kind == VERBS_ACCEPT)
+  if (letter->kind == VERBS_ACCEPT) {
     on_accept(reader, peer, letter);
-  else if (letter->kind == VERBS_REFUSE)
+  } else if (letter->kind == VERBS_REFUSE) {
+    peer->shelf_opened = FALSE;
     peer_close(reader, peer, letter->why);
-  else if (letter->kind == VERBS_REGIONS)
+  } else if (letter->kind == VERBS_REGIONS) {
     on_regions(reader, peer, letter);
-  else
+  } else {
     tcp_log(&reader->log, "memory server %u sent a letter that only readers send", server);
+  }
 }
 
 void verbs_reader_letter(struct reader *reader, uint32_t server, const uint8_t *data, size_t size)

@@ -71,7 +71,8 @@ struct peer {
 
   enum peer_state state;
   uint64_t attempt;
-  gint64 deadline_ns; /* while it is opening */
+  gboolean shelf_opened; /* the shelf may have lines of the attempt */
+  gint64 deadline_ns;    /* while it is opening */
   struct line *line[VERBS_LINES_MAX];
   uint32_t lines;
   struct known_table *known; /* while it is open */
@@ -145,8 +146,8 @@ void part_done(struct reader *reader, const struct verbs_done *done);
 void peer_open(struct reader *reader, struct peer *peer);
 /* Ends the attempt: lines are given up, all reads fail. why NULL: nothing to log. */
 void peer_close(struct reader *reader, struct peer *peer, const char *why);
-/* Tells the shelf that the attempt ends, before it is closed. */
-void peer_tell_closed(struct reader *reader, const struct peer *peer);
+/* Tells the shelf, if it does not know, that the attempt is over or will be now. */
+void peer_tell_closed(struct reader *reader, struct peer *peer);
 /* Tells the shelf, where there is something to tell, what its reader has gone over to and how much was read.
  */
 void peer_tell_news(struct reader *reader, struct peer *peer);
