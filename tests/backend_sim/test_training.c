@@ -196,6 +196,22 @@ Test(training, nobody_waits_for_ever_beside_training)
     }
 }
 
+/* Two GPUs with a process of the only model each, a job for one: requests go to the other, unless they
+ * overlap (a gap of under 10 ms of 500: one in fifty). */
+Test(training, is_left_alone_where_another_process_is_free)
+{
+  g_autoptr(Lab) lab = lab_new();
+  lab_write(lab, "one.csv", "job_id,submission_time,duration,num_gpu\nx,0,1000,1\n");
+  g_autofree char *job = g_strdup_printf("training.trace=%s/one.csv", lab->folder);
+  g_autoptr(LabResult) result =
+      lab_run(lab, "mps", "training.model=a", "training.batch_ms=20", job, "training.state_gb=0.5",
+              "models.a=1", "cluster.gpu_servers=1", "cluster.gpus_per_server=2", "workload.rate_rps=2",
+              "workload.duration_s=60", NULL);
+  lab_check_conserved(result, "mps");
+  cr_expect_eq(result->figures.training_jobs, 1);
+  cr_expect(result->figures.latency_ms.p90 < 10.01, "p90 %g ms", result->figures.latency_ms.p90);
+}
+
 /* --- jobs that can never be done
  * ---------------------------------------------------------------------------------------------------------*/
 
