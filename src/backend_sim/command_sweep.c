@@ -189,7 +189,7 @@ static gboolean split_options(struct arguments *a, GError **error)
 
 static gboolean check(const struct arguments *a, GError **error)
 {
-  if (!a->sweep.vary && a->sweep.repeat == 0)
+  if (!a->sweep.vary && a->sweep.repeat == NOT_GIVEN)
     return input_error(error, NULL, 0,
                        "sweep: expected --vary KEY=A,B or --repeat N; `%s sweep --help` shows how",
                        g_get_prgname());
@@ -208,7 +208,7 @@ static gboolean check(const struct arguments *a, GError **error)
 
 static gboolean sweep_command(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.sweep = {.seed = -1}};
+  struct arguments a = {.sweep = {.seed = -1, .repeat = NOT_GIVEN, .jobs = NOT_GIVEN}};
   const GOptionEntry own[] = {
       {"repeat", 0, 0, G_OPTION_ARG_INT, &a.sweep.repeat, NULL, NULL},
       {"slurm", 0, 0, G_OPTION_ARG_NONE, &a.slurm, NULL, NULL},
@@ -272,7 +272,7 @@ const struct command command_sweep = {
         "another experiment, program, --set or --vary it is refused unless --force is given.\n"
         "\n"
         "examples:\n"
-        "  distmind-sim sweep experiments/quickstart.ini --vary workload.load=0.8..1.2/0.1 --system "
+        "  distmind-sim sweep experiments/quickstart.ini --vary workload.speedup=0.8..1.6/0.2 --system "
         "distmind,mps\n"
         "  distmind-sim sweep experiments/quickstart.ini --vary cluster.gpu_servers=1,2,4 --vary "
         "cluster.gpu_model_gb=4..16*2 --out g.db\n"

@@ -57,10 +57,10 @@ static char **all_sets(const struct sweep_options *o)
 
 static gboolean check_numbers(const struct sweep_options *o, GError **error)
 {
-  if (o->jobs < 0 || o->jobs > POOL_JOBS_MAX)
+  if (o->jobs != NOT_GIVEN && (o->jobs < 1 || o->jobs > POOL_JOBS_MAX))
     return input_error(error, "--jobs", 0, "expected a whole number from 1 to %d, found %d", POOL_JOBS_MAX,
                        o->jobs);
-  if (o->repeat < 0 || o->repeat > REPEAT_MAX)
+  if (o->repeat != NOT_GIVEN && (o->repeat < 1 || o->repeat > REPEAT_MAX))
     return input_error(error, "--repeat", 0, "expected a whole number from 1 to %d, found %d", REPEAT_MAX,
                        o->repeat);
   if (o->seed < -1)
@@ -85,7 +85,7 @@ struct sweep *sweep_from_options(const struct sweep_options *o, const char *expe
   struct sweep_spec spec = {.experiment = experiment,
                             .sets = sets,
                             .axes = axes,
-                            .repeat = (guint)o->repeat,
+                            .repeat = (guint)MAX(o->repeat, 0),
                             .out = o->out,
                             .suffix = suffix};
   return sweep_create(&spec, error);
