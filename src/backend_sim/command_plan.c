@@ -118,7 +118,7 @@ static gboolean check(const struct arguments *a, GError **error)
 
 static gboolean plan_command(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.sweep = {.seed = -1, .repeat = NOT_GIVEN, .jobs = NOT_GIVEN}};
+  struct arguments a = {.sweep = {.repeat = NOT_GIVEN, .jobs = NOT_GIVEN}};
   const GOptionEntry own[] = {{"hold", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &a.hold, NULL, NULL},
                               {"plot", 0, 0, G_OPTION_ARG_FILENAME, &a.plot, NULL, NULL},
                               {"most", 0, 0, G_OPTION_ARG_NONE, &a.most, NULL, NULL},

@@ -120,9 +120,8 @@ static char **same_command(const struct sweep *sweep, const struct sweep_options
   add_option(command, "--system", o->system);
   add_option(command, "--trace", o->trace);
   add_option(command, "--out", sweep->out);
-  g_autofree char *seed = o->seed >= 0 ? g_strdup_printf("%" G_GINT64_FORMAT, o->seed) : NULL;
   g_autofree char *repeat = o->repeat > 0 ? g_strdup_printf("%d", o->repeat) : NULL;
-  add_option(command, "--seed", seed);
+  add_option(command, "--seed", o->seed);
   add_option(command, "--repeat", repeat);
   g_ptr_array_add(command, NULL);
   return (char **)g_ptr_array_free(command, FALSE);
@@ -208,7 +207,7 @@ static gboolean check(const struct arguments *a, GError **error)
 
 static gboolean sweep_command(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.sweep = {.seed = -1, .repeat = NOT_GIVEN, .jobs = NOT_GIVEN}};
+  struct arguments a = {.sweep = {.repeat = NOT_GIVEN, .jobs = NOT_GIVEN}};
   const GOptionEntry own[] = {
       {"repeat", 0, 0, G_OPTION_ARG_INT, &a.sweep.repeat, NULL, NULL},
       {"slurm", 0, 0, G_OPTION_ARG_NONE, &a.slurm, NULL, NULL},

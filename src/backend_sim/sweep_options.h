@@ -10,8 +10,7 @@
 
 struct sweep_options {
   char **vary, **set;
-  char *system, *trace, *out;
-  gint64 seed;       /* -1: the experiment's */
+  char *system, *trace, *seed, *out;
   gint repeat, jobs; /* NOT_GIVEN: no --repeat, as many as there are processors */
   gboolean force, json, quiet;
 };

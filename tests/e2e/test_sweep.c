@@ -239,6 +239,7 @@ static const struct {
     {"cluster.gpu_servers=1", "--repeat", "100000", "from 1 to 10000"},
     {"cluster.gpu_servers=1", "--repeat", "-1", "from 1 to 10000"},
     {"cluster.gpu_servers=1", "--jobs", "-1", "from 1 to 1024"},
+    {"cluster.gpu_servers=1", "--seed", "-1", "found \"-1\""},
     {"cluster.gpu_servers=1", "--jobs", "0", "from 1 to 1024"},
     {"cluster.gpu_servers=1", "--repeat", "0", "from 1 to 10000"},
     {"cluster.gpu_servers=1", "--jobs", "5000", "from 1 to 1024"},
