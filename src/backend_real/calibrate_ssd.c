@@ -78,10 +78,11 @@ static gboolean read_all(struct calibration *c, const struct ssd_file *file, str
   }
   struct spread_of spread = fit_spread(took, REPEATS);
   calibration_set(c, KEY_SSD_RATE, (double)FILE_BYTES / spread.low,
-                  "measured: a file of %.0f MB read %s, %u reads of 1 MiB at once; %u times, median %.3g",
+                  "measured: a file of %.0f MB read %s, %u reads of 1 MiB at once; %u times, median %.3g%s",
                   (double)FILE_BYTES / 1e6,
                   ssd_file_direct(file) ? "by O_DIRECT" : "through the page cache, which held none of it",
-                  SSD_READER_THREADS, REPEATS, (double)FILE_BYTES / spread.median);
+                  SSD_READER_THREADS, REPEATS, (double)FILE_BYTES / spread.median,
+                  ssd_folder_in_memory(c->ssd_folder) ? "; it is no SSD, but memory (tmpfs)" : "");
   return TRUE;
 }
 

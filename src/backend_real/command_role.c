@@ -10,6 +10,7 @@
 #include "backend_real/coordinator.h"
 #include "backend_real/log.h"
 #include "backend_real/server.h"
+#include "backend_real/transport.h"
 #include "core/error.h"
 
 struct arguments {
@@ -66,8 +67,10 @@ static gboolean arguments_read(int argc, char **argv, struct arguments *a, GErro
   if (!a->cluster)
     return input_error(error, NULL, 0, "%s: expected --cluster CLUSTER.ini; `%s %s --help` shows how",
                        argv[0], g_get_prgname(), argv[0]);
-  if (a->index < 0 || a->index > 0xffff || a->first_gpu < 0)
+  if (a->index < 0 || a->index > 0xffff)
     return input_error(error, NULL, 0, "%s: expected --index from 0 to 65535, found %d", argv[0], a->index);
+  if (a->first_gpu < 0)
+    return input_error(error, NULL, 0, "%s: expected --first-gpu from 0 on, found %d", argv[0], a->first_gpu);
   if (a->gid_index < -1 || a->gid_index > 0xffff)
     return input_error(error, NULL, 0, "%s: expected --gid-index from 0 to 65535, found %d", argv[0],
                        a->gid_index);
@@ -100,11 +103,10 @@ static gboolean run_controller(int argc, char **argv, GError **error)
   struct hub_config hub;
   int metrics;
   gboolean good = arguments_read(argc, argv, &a, error);
-  if (good && (a.address || a.rdma_device || a.index || a.first_gpu || a.gid_index != -1))
-    good =
-        input_error(error, NULL, 0,
-                    "controller: --index, --address, --first-gpu, --rdma-device and --gid-index are options "
-                    "of servers");
+  if (good && (a.address || a.rdma_device || a.index || a.first_gpu || a.gid_index != -1 || a.ssd_folder))
+    good = input_error(error, NULL, 0,
+                       "controller: --index, --address, --first-gpu, --rdma-device, --gid-index and "
+                       "--ssd-folder are options of servers");
   g_autoptr(ClusterFile) file = good ? cluster_file_load(a.cluster, error) : NULL;
   log_process(ACTOR(ACTOR_CONTROLLER, 0));
   good = file && cluster_file_hub(file, &keys, &hub, error) && metrics_socket(&a, &metrics, error) &&
@@ -116,12 +118,25 @@ static gboolean run_controller(int argc, char **argv, GError **error)
 /* --- servers
  * --------------------------------------------------------------------------------------------------------*/
 
+static gboolean check_server(enum actor_kind kind, const struct arguments *a, GError **error)
+{
+  if (kind == ACTOR_GPU_SERVER && a->address)
+    return input_error(error, NULL, 0, "gpu-server: --address is an option of memory servers");
+  if (kind == ACTOR_MEMORY_SERVER && (a->first_gpu || a->ssd_folder))
+    return input_error(error, NULL, 0,
+                       "memory-server: --first-gpu and --ssd-folder are options of GPU servers");
+  if (a->ssd_folder && !g_file_test(a->ssd_folder, G_FILE_TEST_IS_DIR))
+    return input_error(error, NULL, 0, "--ssd-folder: expected a folder on an SSD, found \"%s\"",
+                       a->ssd_folder);
+  return (!a->rdma_device && a->gid_index == -1) || transport_by_name("verbs", error);
+}
+
 static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError **error)
 {
   struct arguments a = {.listening_fd = -1, .metrics_fd = -1, .gid_index = -1};
   struct link_keys keys;
   struct server_options options = {.kind = kind};
-  gboolean good = arguments_read(argc, argv, &a, error);
+  gboolean good = arguments_read(argc, argv, &a, error) && check_server(kind, &a, error);
   g_autoptr(ClusterFile) file = good ? cluster_file_load(a.cluster, error) : NULL;
   good = file && cluster_file_link(file, &keys, &options.link, error) &&
          metrics_socket(&a, &options.metrics, error);
@@ -178,11 +193,13 @@ const struct command command_controller = {
     .name = "controller",
     .summary = "the controller of a cluster: all other roles link to it",
     .run = run_controller,
-    .help = "controller --cluster CLUSTER.ini [--metrics [HOST:]PORT] [--log LEVELS]\n\n"
-            "Listens for servers and clients, and serves one run after another.\n\n" COMMON_HELP
-            "Without keys it listens on loopback only.\n\n"
-            "Example:\n  distmind-real keygen controller && distmind-real keygen peers/gpu0\n"
-            "  distmind-real controller --cluster cluster.ini\n",
+    .help =
+        "controller --cluster CLUSTER.ini [--metrics [HOST:]PORT] [--log LEVELS] [--log-format text|json]\n"
+        "           [--record FILE]\n\n"
+        "Listens for servers and clients, and serves one run after another.\n\n" COMMON_HELP
+        "Without keys it listens on loopback only.\n\n"
+        "Example:\n  distmind-real keygen controller && distmind-real keygen peers/gpu0\n"
+        "  distmind-real controller --cluster cluster.ini\n",
 };
 
 const struct command command_gpu_server = {
@@ -191,7 +208,8 @@ const struct command command_gpu_server = {
     .run = run_gpu_server,
     .help =
         "gpu-server --cluster CLUSTER.ini --index N [--first-gpu G] [--ssd-folder FOLDER]\n"
-        "           [--rdma-device D] [--gid-index I] [--metrics [HOST:]PORT] [--log LEVELS]\n\n"
+        "           [--rdma-device D] [--gid-index I] [--metrics [HOST:]PORT] [--log LEVELS]\n"
+        "           [--log-format text|json] [--record FILE]\n\n"
         "Computes requests on this machine's GPUs, with models that it loads from the memory servers.\n\n"
         "  --index N         its place in the GPU pool, from 0\n"
         "  --first-gpu G     first of its GPUs on this machine (default 0)\n"
@@ -205,8 +223,9 @@ const struct command command_memory_server = {
     .name = "memory-server",
     .summary = "a server of the memory pool",
     .run = run_memory_server,
-    .help = "memory-server --cluster CLUSTER.ini --index N --address HOST[:PORT]\n           [--metrics "
-            "[HOST:]PORT] [--log LEVELS]\n\n"
+    .help = "memory-server --cluster CLUSTER.ini --index N --address HOST[:PORT]\n"
+            "           [--rdma-device D] [--gid-index I] [--metrics [HOST:]PORT] [--log LEVELS]\n"
+            "           [--log-format text|json] [--record FILE]\n\n"
             "Holds shards of the models in memory; GPU servers read them.\n\n"
             "  --index N         its place in the memory pool, from 0\n"
             "  --address A       where GPU servers reach it: data is authenticated by tickets, not "

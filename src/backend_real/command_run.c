@@ -3,10 +3,12 @@
 
 #include <signal.h>
 #include "backend_real/client.h"
+#include "backend_real/device.h"
 #include "backend_real/local.h"
 #include "backend_real/local_record.h"
 #include "backend_real/log.h"
 #include "backend_real/real_world.h"
+#include "backend_real/transport.h"
 #include "core/error.h"
 
 /* One command a process: its options and what it opened. */
@@ -66,6 +68,32 @@ static gboolean ssd_check(const struct experiment *base, GError **error)
   return TRUE;
 }
 
+/* On this machine it can be told before any process starts; of a cluster each server tells. */
+static gboolean choices_check(GError **error)
+{
+  const char *device = real.device ? real.device : "auto",
+             *transport = real.transport ? real.transport : "auto";
+  if (!device_name_check(device, error) || !transport_name_check(transport, error))
+    return FALSE;
+  return !real.local_wanted || (device_by_name(device, error) && transport_by_name(transport, error));
+}
+
+static gboolean rdma_check(GError **error)
+{
+  if (real.gid_index < -1 || real.gid_index > 0xffff)
+    return input_error(error, NULL, 0, "--gid-index: expected 0 to 65535, found %d", real.gid_index);
+  if (!real.rdma_device && real.gid_index == -1)
+    return TRUE;
+  if (!real.local_wanted)
+    return input_error(error, NULL, 0,
+                       "--rdma-device, --gid-index: go with --local; of a cluster each server has its own");
+  if (g_strcmp0(real.transport, "tcp") == 0 || real.pace > 0)
+    return input_error(
+        error, NULL, 0,
+        "--rdma-device, --gid-index: go with RDMA, neither with --transport tcp nor with --pace");
+  return transport_by_name("verbs", error) != NULL;
+}
+
 static gboolean options_check(const struct experiment *base, GError **error)
 {
   if (real.local_wanted == (real.cluster != NULL))
@@ -75,15 +103,10 @@ static gboolean options_check(const struct experiment *base, GError **error)
     return input_error(error, NULL, 0, "--pace: expected Gbit/s from 0 (none) to 10000, found %g", real.pace);
   if (real.metrics && !real.local_wanted)
     return input_error(error, NULL, 0, "--metrics: goes with --local; of a cluster each role has its own");
-  if ((real.rdma_device || real.gid_index != -1) && !real.local_wanted)
-    return input_error(error, NULL, 0,
-                       "--rdma-device, --gid-index: go with --local; of a cluster each server has its own");
-  if (real.gid_index < -1 || real.gid_index > 0xffff)
-    return input_error(error, NULL, 0, "--gid-index: expected 0 to 65535, found %d", real.gid_index);
   if (real.images && !g_file_test(real.images, G_FILE_TEST_IS_DIR))
     return input_error(error, NULL, 0, "--images: expected a folder of packed images, found \"%s\"",
                        real.images);
-  if (!ssd_check(base, error))
+  if (!choices_check(error) || !rdma_check(error) || !ssd_check(base, error))
     return FALSE;
   return log_setup(real.log ? real.log : "warning", real.log_format, error);
 }

@@ -34,6 +34,17 @@ static const char **device_names(void)
   return (const char **)g_ptr_array_free(names, FALSE);
 }
 
+gboolean device_name_check(const char *name, GError **error)
+{
+  g_autofree const char **names = device_names();
+  if (g_strv_contains(names, name))
+    return TRUE;
+  g_autofree char *list = g_strjoinv(", ", (char **)names);
+  const char *nearest = nearest_word(name, names);
+  return input_error(error, NULL, 0, "unknown device \"%s\"%s%s%s, expected one of %s", name,
+                     nearest ? ", nearest is \"" : "", nearest ? nearest : "", nearest ? "\"" : "", list);
+}
+
 const struct device_ops *device_by_name(const char *name, GError **error)
 {
   if (strcmp(name, "auto") == 0)
@@ -47,11 +58,7 @@ const struct device_ops *device_by_name(const char *name, GError **error)
     input_error(error, NULL, 0, "device %s cannot be used here: %s", name, why);
     return NULL;
   }
-  g_autofree const char **names = device_names();
-  g_autofree char *list = g_strjoinv(", ", (char **)names);
-  const char *nearest = nearest_word(name, names);
-  input_error(error, NULL, 0, "unknown device \"%s\"%s%s%s, expected one of %s", name,
-              nearest ? ", nearest is \"" : "", nearest ? nearest : "", nearest ? "\"" : "", list);
+  device_name_check(name, error);
   return NULL;
 }
 

@@ -101,6 +101,8 @@ struct device_ops {
 };
 
 const struct device_ops *const *devices(void);
+/* Whether it is one of their names or "auto"; it may be that it cannot be used here. DM_ERROR_INPUT. */
+gboolean device_name_check(const char *name, GError **error);
 /* "auto" takes the first that can be used. NULL + DM_ERROR_INPUT: unknown, or why it cannot be used here. */
 const struct device_ops *device_by_name(const char *name, GError **error);
 

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "backend_real/image_format.h"
@@ -16,6 +18,12 @@ struct ssd_file {
   gboolean direct;
   uint64_t data_offset, data_bytes;
 };
+
+gboolean ssd_folder_in_memory(const char *folder)
+{
+  struct statfs status;
+  return statfs(folder, &status) == 0 && (status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC);
+}
 
 /* --- opening
  * --------------------------------------------------------------------------------------------------------*/

@@ -26,6 +26,9 @@ gboolean ssd_file_direct(const struct ssd_file *file);
 gboolean ssd_file_read(const struct ssd_file *file, uint64_t offset, uint32_t bytes, uint8_t *to,
                        uint8_t *bounce, GError **error);
 
+/* Whether it lies on a tmpfs or ramfs, which may be where nobody looks for one (/tmp). */
+gboolean ssd_folder_in_memory(const char *folder);
+
 /* Bytes of the file that ssd_file_write makes. */
 uint64_t ssd_file_bytes(const struct image *image);
 /* Whole, on the disk (fsync) and out of the page cache, or not at all: under PATH.partial until then. The

@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "backend_real/ssd_file.h"
 #include "core/error.h"
 
 struct ssd_store {
@@ -113,10 +114,11 @@ static char *describe(const struct ssd_store *store, const struct images *images
     direct += ssd_file_direct(store->file[m]) ? 1 : 0;
     bytes += image_bytes(images_get(images, m));
   }
-  return g_strdup_printf("SSD %s: %u models of %.3f GB, %u of them written now, read %s", store->folder,
+  return g_strdup_printf("SSD %s: %u models of %.3f GB, %u of them written now, read %s%s", store->folder,
                          count, (double)bytes / 1e9, written,
                          direct == count ? "by O_DIRECT"
-                                         : "through the page cache (this file system has no O_DIRECT)");
+                                         : "through the page cache (this file system has no O_DIRECT)",
+                         ssd_folder_in_memory(store->folder) ? "; it is no SSD, but memory (tmpfs)" : "");
 }
 
 struct ssd_store *ssd_store_open(const char *folder, const struct config *config, uint32_t server,

@@ -40,13 +40,22 @@ static const struct transport_ops *first_usable(GError **error)
   return NULL;
 }
 
+gboolean transport_name_check(const char *name, GError **error)
+{
+  g_autoptr(GString) names = g_string_new("auto");
+  gboolean known = strcmp(name, "auto") == 0;
+  for (const struct transport_ops *const *t = all_transports; *t; t++) {
+    g_string_append_printf(names, ", %s", (*t)->name);
+    known |= strcmp(name, (*t)->name) == 0;
+  }
+  return known || input_error(error, NULL, 0, "expected a transport (%s), found \"%s\"", names->str, name);
+}
+
 const struct transport_ops *transport_by_name(const char *name, GError **error)
 {
   if (strcmp(name, "auto") == 0)
     return first_usable(error);
-  g_autoptr(GString) names = g_string_new("auto");
   for (const struct transport_ops *const *t = all_transports; *t; t++) {
-    g_string_append_printf(names, ", %s", (*t)->name);
     if (strcmp(name, (*t)->name) != 0)
       continue;
     const char *missing = (*t)->missing();
@@ -55,6 +64,6 @@ const struct transport_ops *transport_by_name(const char *name, GError **error)
     input_error(error, NULL, 0, "transport %s cannot be used here: %s", name, missing);
     return NULL;
   }
-  input_error(error, NULL, 0, "expected a transport (%s), found \"%s\"", names->str, name);
+  transport_name_check(name, error);
   return NULL;
 }

@@ -123,6 +123,8 @@ struct transport_ops {
 const struct transport_ops *const *transports(void);
 /* Names of those that can be used here, best first, comma-separated; g_free. */
 char *transports_usable(void);
+/* Whether it is one of their names or "auto"; it may be that it cannot be used here. DM_ERROR_INPUT. */
+gboolean transport_name_check(const char *name, GError **error);
 /* "auto" takes the first that can be used. NULL + DM_ERROR_INPUT: unknown, or why it cannot be used here. */
 const struct transport_ops *transport_by_name(const char *name, GError **error);
 

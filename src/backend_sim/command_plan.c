@@ -1,7 +1,10 @@
 /* `plan`: the least value of a key for which a figure holds; see plan.h. */
 #include "backend_sim/command_sweep.h"
 
+#include <errno.h>
+#include <glib/gstdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "backend_sim/plan.h"
 #include "backend_sim/sweep_options.h"
@@ -11,7 +14,7 @@
 
 struct arguments {
   struct sweep_options sweep;
-  char *hold, *plot;
+  char **hold, *plot;
   gboolean most;
 };
 
@@ -89,6 +92,16 @@ static gboolean run_plan(struct sweep *sweep, const struct hold *hold, const str
          conclude(plan, a, plan_is_done(plan), error);
 }
 
+/* Before anything runs: the figure comes last. */
+static gboolean check_plot(const char *path, GError **error)
+{
+  g_autofree char *folder = g_path_get_dirname(path);
+  if (!plot_path_check(path, error))
+    return FALSE;
+  return g_access(folder, W_OK | X_OK) == 0 ||
+         input_error(error, path, 0, "cannot write: %s", g_strerror(errno));
+}
+
 static gboolean check(const struct arguments *a, GError **error)
 {
   if (!a->sweep.vary)
@@ -98,13 +111,15 @@ static gboolean check(const struct arguments *a, GError **error)
     return input_error(error, NULL, 0,
                        "plan: expected --hold FIGURE>=X or FIGURE<=X; `%s plan --help` shows how",
                        g_get_prgname());
-  return !a->plot || plot_path_check(a->plot, error);
+  if (a->hold[1])
+    return input_error(error, NULL, 0, "plan: expected one --hold, found %u", g_strv_length(a->hold));
+  return !a->plot || check_plot(a->plot, error);
 }
 
 static gboolean plan_command(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.sweep = {.seed = -1}};
-  const GOptionEntry own[] = {{"hold", 0, 0, G_OPTION_ARG_FILENAME, &a.hold, NULL, NULL},
+  struct arguments a = {.sweep = {.repeat = NOT_GIVEN, .jobs = NOT_GIVEN}};
+  const GOptionEntry own[] = {{"hold", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &a.hold, NULL, NULL},
                               {"plot", 0, 0, G_OPTION_ARG_FILENAME, &a.plot, NULL, NULL},
                               {"most", 0, 0, G_OPTION_ARG_NONE, &a.most, NULL, NULL},
                               {NULL}};
@@ -113,11 +128,11 @@ static gboolean plan_command(int argc, char **argv, GError **error)
   g_auto(GStrv) files = command_options(argc, argv, (const GOptionEntry *)(const void *)entries->data, error);
   gboolean good = files &&
                   command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini, --vary and --hold", error) &&
-                  check(&a, error) && hold_parse(a.hold, &hold, error);
+                  check(&a, error) && hold_parse(a.hold[0], &hold, error);
   g_autoptr(Sweep) sweep = good ? sweep_from_options(&a.sweep, files[0], "plan", error) : NULL;
   good = sweep && run_plan(sweep, &hold, &a, error);
   sweep_options_clear(&a.sweep);
-  g_free(a.hold);
+  g_strfreev(a.hold);
   g_free(a.plot);
   g_free(hold.name);
   return good;
@@ -155,6 +170,6 @@ const struct command command_plan = {
         "examples:\n"
         "  distmind-sim plan experiments/quickstart.ini --vary cluster.gpu_servers=1..64 --hold "
         "'slo_attainment>=0.99'\n"
-        "  distmind-sim plan experiments/quickstart.ini --vary workload.load=0.8..1.4/0.05 --hold "
+        "  distmind-sim plan experiments/quickstart.ini --vary workload.speedup=0.8..1.4/0.05 --hold "
         "'latency_ms.p99<=500' --most\n",
 };

@@ -120,9 +120,8 @@ static char **same_command(const struct sweep *sweep, const struct sweep_options
   add_option(command, "--system", o->system);
   add_option(command, "--trace", o->trace);
   add_option(command, "--out", sweep->out);
-  g_autofree char *seed = o->seed >= 0 ? g_strdup_printf("%" G_GINT64_FORMAT, o->seed) : NULL;
   g_autofree char *repeat = o->repeat > 0 ? g_strdup_printf("%d", o->repeat) : NULL;
-  add_option(command, "--seed", seed);
+  add_option(command, "--seed", o->seed);
   add_option(command, "--repeat", repeat);
   g_ptr_array_add(command, NULL);
   return (char **)g_ptr_array_free(command, FALSE);
@@ -189,7 +188,7 @@ static gboolean split_options(struct arguments *a, GError **error)
 
 static gboolean check(const struct arguments *a, GError **error)
 {
-  if (!a->sweep.vary && a->sweep.repeat == 0)
+  if (!a->sweep.vary && a->sweep.repeat == NOT_GIVEN)
     return input_error(error, NULL, 0,
                        "sweep: expected --vary KEY=A,B or --repeat N; `%s sweep --help` shows how",
                        g_get_prgname());
@@ -208,7 +207,7 @@ static gboolean check(const struct arguments *a, GError **error)
 
 static gboolean sweep_command(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.sweep = {.seed = -1}};
+  struct arguments a = {.sweep = {.repeat = NOT_GIVEN, .jobs = NOT_GIVEN}};
   const GOptionEntry own[] = {
       {"repeat", 0, 0, G_OPTION_ARG_INT, &a.sweep.repeat, NULL, NULL},
       {"slurm", 0, 0, G_OPTION_ARG_NONE, &a.slurm, NULL, NULL},
@@ -272,7 +271,7 @@ const struct command command_sweep = {
         "another experiment, program, --set or --vary it is refused unless --force is given.\n"
         "\n"
         "examples:\n"
-        "  distmind-sim sweep experiments/quickstart.ini --vary workload.load=0.8..1.2/0.1 --system "
+        "  distmind-sim sweep experiments/quickstart.ini --vary workload.speedup=0.8..1.6/0.2 --system "
         "distmind,mps\n"
         "  distmind-sim sweep experiments/quickstart.ini --vary cluster.gpu_servers=1,2,4 --vary "
         "cluster.gpu_model_gb=4..16*2 --out g.db\n"

@@ -14,7 +14,7 @@ GArray *sweep_option_entries(struct sweep_options *o, const GOptionEntry *own)
       {"system", 0, 0, G_OPTION_ARG_FILENAME, &o->system, NULL, NULL},
       {"set", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &o->set, NULL, NULL},
       {"trace", 0, 0, G_OPTION_ARG_FILENAME, &o->trace, NULL, NULL},
-      {"seed", 0, 0, G_OPTION_ARG_INT64, &o->seed, NULL, NULL},
+      {"seed", 0, 0, G_OPTION_ARG_FILENAME, &o->seed, NULL, NULL},
       {"out", 0, 0, G_OPTION_ARG_FILENAME, &o->out, NULL, NULL},
       {"force", 0, 0, G_OPTION_ARG_NONE, &o->force, NULL, NULL},
       {"jobs", 0, 0, G_OPTION_ARG_INT, &o->jobs, NULL, NULL},
@@ -34,6 +34,7 @@ void sweep_options_clear(struct sweep_options *o)
   g_strfreev(o->set);
   g_free(o->system);
   g_free(o->trace);
+  g_free(o->seed);
   g_free(o->out);
 }
 
@@ -49,23 +50,20 @@ static char **all_sets(const struct sweep_options *o)
     g_ptr_array_add(sets, g_strdup("workload.kind=trace"));
     g_ptr_array_add(sets, g_strconcat("workload.trace=", o->trace, NULL));
   }
-  if (o->seed >= 0)
-    g_ptr_array_add(sets, g_strdup_printf("experiment.seed=%" G_GINT64_FORMAT, o->seed));
+  if (o->seed)
+    g_ptr_array_add(sets, g_strconcat("experiment.seed=", o->seed, NULL));
   g_ptr_array_add(sets, NULL);
   return (char **)g_ptr_array_free(sets, FALSE);
 }
 
 static gboolean check_numbers(const struct sweep_options *o, GError **error)
 {
-  if (o->jobs < 0 || o->jobs > POOL_JOBS_MAX)
+  if (o->jobs != NOT_GIVEN && (o->jobs < 1 || o->jobs > POOL_JOBS_MAX))
     return input_error(error, "--jobs", 0, "expected a whole number from 1 to %d, found %d", POOL_JOBS_MAX,
                        o->jobs);
-  if (o->repeat < 0 || o->repeat > REPEAT_MAX)
+  if (o->repeat != NOT_GIVEN && (o->repeat < 1 || o->repeat > REPEAT_MAX))
     return input_error(error, "--repeat", 0, "expected a whole number from 1 to %d, found %d", REPEAT_MAX,
                        o->repeat);
-  if (o->seed < -1)
-    return input_error(error, "--seed", 0, "expected a whole number from 0 on, found %" G_GINT64_FORMAT,
-                       o->seed);
   return TRUE;
 }
 
@@ -85,7 +83,7 @@ struct sweep *sweep_from_options(const struct sweep_options *o, const char *expe
   struct sweep_spec spec = {.experiment = experiment,
                             .sets = sets,
                             .axes = axes,
-                            .repeat = (guint)o->repeat,
+                            .repeat = (guint)MAX(o->repeat, 0),
                             .out = o->out,
                             .suffix = suffix};
   return sweep_create(&spec, error);

@@ -6,11 +6,12 @@
 
 #include "backend_sim/sweep.h"
 
+#define NOT_GIVEN G_MININT
+
 struct sweep_options {
   char **vary, **set;
-  char *system, *trace, *out;
-  gint64 seed; /* -1: the experiment's */
-  gint repeat, jobs;
+  char *system, *trace, *seed, *out;
+  gint repeat, jobs; /* NOT_GIVEN: no --repeat, as many as there are processors */
   gboolean force, json, quiet;
 };
 

@@ -203,6 +203,9 @@ static gboolean check_arguments(const struct model_arguments *a, GError **error)
     return input_error(error, NULL, 0, "--source: expected remote or host, found '%s'", a->source);
   if (a->path && strcmp(a->path, "host") != 0 && strcmp(a->path, "gpudirect") != 0)
     return input_error(error, NULL, 0, "--path: expected host or gpudirect, found '%s'", a->path);
+  if (g_strcmp0(a->path, "gpudirect") == 0 && g_strcmp0(a->source, "host") == 0)
+    return input_error(error, NULL, 0,
+                       "--path gpudirect: is of loads from the memory pool, not of --source host");
   return TRUE;
 }
 

@@ -10,10 +10,9 @@
 #include "harness/report.h"
 
 struct arguments {
-  char *system, *trace, *out, *timeline;
+  char *system, *trace, *seed, *out, *timeline;
   char **sets;
   gboolean force, json, quiet, print_config;
-  gint64 seed;
 };
 
 static volatile sig_atomic_t interrupted;
@@ -39,8 +38,8 @@ static char **all_sets(const struct arguments *a)
     g_ptr_array_add(sets, g_strdup("workload.kind=trace"));
     g_ptr_array_add(sets, g_strconcat("workload.trace=", a->trace, NULL));
   }
-  if (a->seed >= 0)
-    g_ptr_array_add(sets, g_strdup_printf("experiment.seed=%" G_GINT64_FORMAT, a->seed));
+  if (a->seed)
+    g_ptr_array_add(sets, g_strconcat("experiment.seed=", a->seed, NULL));
   if (a->timeline)
     g_ptr_array_add(sets, g_strconcat("output.timeline=", a->timeline, NULL));
   g_ptr_array_add(sets, NULL);
@@ -51,6 +50,7 @@ static void arguments_clear(struct arguments *a)
 {
   g_free(a->system);
   g_free(a->trace);
+  g_free(a->seed);
   g_free(a->out);
   g_free(a->timeline);
   g_strfreev(a->sets);
@@ -223,7 +223,7 @@ static GArray *all_options(const struct backend *backend, struct arguments *a)
       {"trace", 0, 0, G_OPTION_ARG_FILENAME, &a->trace, NULL, NULL},
       {"out", 0, 0, G_OPTION_ARG_FILENAME, &a->out, NULL, NULL},
       {"timeline", 0, 0, G_OPTION_ARG_FILENAME, &a->timeline, NULL, NULL},
-      {"seed", 0, 0, G_OPTION_ARG_INT64, &a->seed, NULL, NULL},
+      {"seed", 0, 0, G_OPTION_ARG_FILENAME, &a->seed, NULL, NULL},
       {"force", 0, 0, G_OPTION_ARG_NONE, &a->force, NULL, NULL},
       {"json", 0, 0, G_OPTION_ARG_NONE, &a->json, NULL, NULL},
       {"quiet", 0, 0, G_OPTION_ARG_NONE, &a->quiet, NULL, NULL},
@@ -243,7 +243,7 @@ gboolean backend_interrupted(void)
 
 gboolean backend_run_command(const struct backend *backend, int argc, char **argv, GError **error)
 {
-  struct arguments a = {.seed = -1};
+  struct arguments a = {.seed = NULL};
   g_autoptr(GArray) options = all_options(backend, &a);
   g_auto(GStrv) files = command_options(argc, argv, (const GOptionEntry *)(const void *)options->data, error);
   gboolean good = files && command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini", error);

@@ -57,13 +57,16 @@ static gboolean find_run(struct story *story, const char *system, GError **error
     return input_error(error, store_path(story->reader), 0, "holds no run");
   for (guint i = 0; i < runs->len; i++) {
     const struct stored_run *run = runs->pdata[i];
-    if (system && strcmp(run->system, system) != 0)
-      continue;
-    story->run = run->id;
-    story->system = g_strdup(run->system);
-    return TRUE;
+    if (!story->system && (!system || strcmp(run->system, system) == 0)) {
+      story->run = run->id;
+      story->system = g_strdup(run->system);
+    } else if (story->system && strcmp(run->system, story->system) == 0) {
+      return input_error(error, store_path(story->reader), 0,
+                         "holds several runs of %s, of a sweep: `run` the point of interest alone",
+                         run->system);
+    }
   }
-  return unknown_system(story, runs, system, error);
+  return story->system != NULL || unknown_system(story, runs, system, error);
 }
 
 /* TRUE if the statement yields a row. *found is left alone on error. */

@@ -138,6 +138,19 @@ char *plot_script(struct store_reader *reader, const char *kind, const char *pat
   return plot_script_with(reader, kind, NULL, path, output, error);
 }
 
+/* A line or bar is called by its system alone. */
+static gboolean check_points(const struct store_reader *reader, const GPtrArray *runs, GError **error)
+{
+  for (guint i = 1; i < runs->len; i++)
+    for (guint j = 0; j < i; j++) {
+      const struct stored_run *run = runs->pdata[i], *other = runs->pdata[j];
+      if (strcmp(run->system, other->system) == 0)
+        return input_error(error, store_path(reader), 0,
+                           "holds several runs of %s, of a sweep: the kind sweep draws them", run->system);
+    }
+  return TRUE;
+}
+
 char *plot_script_with(struct store_reader *reader, const char *kind, const struct plot_options *options,
                        const char *path, const char *output, GError **error)
 {
@@ -147,6 +160,8 @@ char *plot_script_with(struct store_reader *reader, const char *kind, const stru
     return NULL;
   g_autoptr(GPtrArray) runs = store_runs(reader, error);
   if (!runs)
+    return NULL;
+  if (chosen->write != plot_sweep && !check_points(reader, runs, error))
     return NULL;
   g_autoptr(GString) script = g_string_new(NULL);
   struct plot plot = {

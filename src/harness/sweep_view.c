@@ -50,7 +50,7 @@ struct sweep_view *sweep_view_read(struct store_reader *reader, GError **error)
   g_autoptr(GArray) facts = view->axes ? store_facts(reader, error) : NULL;
   if (!facts)
     return NULL;
-  if (facts->len == 0) {
+  if (facts->len == 0 || view->axes->len == 0) {
     input_error(error, store_path(reader), 0, "is no sweep's database");
     return NULL;
   }

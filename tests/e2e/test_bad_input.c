@@ -122,6 +122,8 @@ Test(bad_input, overrides_and_files_that_are_no_files)
   g_autoptr(ProgramOutcome) system =
       program_run(folder, "run", "x.ini", "--out", "x.db", "--system", "distmid", NULL);
   expect_refused(system, "distmid", "distmind", NULL);
+  g_autoptr(ProgramOutcome) seed = program_run(folder, "run", "x.ini", "--out", "x.db", "--seed", "-1", NULL);
+  expect_refused(seed, "experiment.seed", "-1", NULL);
   g_autoptr(ProgramOutcome) absent = program_run(folder, "run", "y.ini", "--out", "x.db", NULL);
   expect_refused(absent, "y.ini", NULL);
   g_autoptr(ProgramOutcome) directory = program_run(folder, "run", ".", "--out", "x.db", NULL);

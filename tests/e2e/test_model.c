@@ -97,4 +97,7 @@ Test(model_show, bad_input_is_refused_in_one_line)
         program_run(folder, "model", "show", a[0], a[0] ? a[1] : NULL, a[0] && a[1] ? a[2] : NULL, NULL);
     expect_refused(got, cases[i].expected, NULL);
   }
+  g_autoptr(ProgramOutcome) got =
+      program_run(folder, "model", "show", "resnet152", "--source", "host", "--path", "gpudirect", NULL);
+  expect_refused(got, "--path gpudirect", "--source host", NULL);
 }

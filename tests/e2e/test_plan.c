@@ -247,4 +247,12 @@ Test(plan, refuses_bad_options_and_leaves_nothing)
   g_autoptr(ProgramOutcome) figure =
       program_run(folder, "plan", "x.ini", KEY, "--hold", HOLD, "--plot", "x.jpg", NULL);
   expect_refused(figure, "x.jpg", ".png, .svg or .pdf", NULL);
+  g_autoptr(ProgramOutcome) nowhere =
+      program_run(folder, "plan", "x.ini", KEY, "--hold", HOLD, "--plot", "absent/x.svg", NULL);
+  expect_refused(nowhere, "absent/x.svg", "cannot write", NULL);
+  g_autoptr(ProgramOutcome) two =
+      program_run(folder, "plan", "x.ini", KEY, "--hold", HOLD, "--hold", "failed<=0", NULL);
+  expect_refused(two, "expected one --hold, found 2", NULL);
+  g_autofree char *left = folder_list(folder);
+  cr_assert_str_eq(left, "x.ini", "left behind: %s", left);
 }

@@ -239,6 +239,9 @@ static const struct {
     {"cluster.gpu_servers=1", "--repeat", "100000", "from 1 to 10000"},
     {"cluster.gpu_servers=1", "--repeat", "-1", "from 1 to 10000"},
     {"cluster.gpu_servers=1", "--jobs", "-1", "from 1 to 1024"},
+    {"cluster.gpu_servers=1", "--seed", "-1", "found \"-1\""},
+    {"cluster.gpu_servers=1", "--jobs", "0", "from 1 to 1024"},
+    {"cluster.gpu_servers=1", "--repeat", "0", "from 1 to 10000"},
     {"cluster.gpu_servers=1", "--jobs", "5000", "from 1 to 1024"},
     {"cluster.gpu_servers=1", "--jobs", "two", "two"},
     {"cluster.gpu_servers=1", "--system", "distmin", "distmind"},
@@ -353,4 +356,8 @@ Test(sweep, figures_of_a_sweep)
   g_autoptr(ProgramOutcome) other =
       program_run(folder, "plot", "x.db", "found", "--y", "events", "-o", "y.svg", NULL);
   expect_refused(other, "for the kind sweep", NULL);
+  g_autoptr(ProgramOutcome) bars = program_run(folder, "plot", "x.db", "found", "-o", "y.svg", NULL);
+  expect_refused(bars, "several runs of", "kind sweep", NULL);
+  g_autoptr(ProgramOutcome) story = program_run(folder, "explain", "x.db", "1", NULL);
+  expect_refused(story, "several runs of", NULL);
 }

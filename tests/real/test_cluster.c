@@ -113,9 +113,9 @@ Test(cluster, a_server_that_cannot_prepare_fails_the_run_alone)
   lab_experiment(lab, CALM);
   struct servers s;
   start_servers(lab, &s);
-  struct process *client = lab_client(lab, "bad", "--transport nowhere");
+  struct process *client = lab_client(lab, "bad", "--system serverlessllm");
   cr_assert(process_await(client, 60), "the client does not end");
-  outcome_failed(client, "nowhere", "no such transport");
+  outcome_failed(client, "loads from a local SSD: expected --ssd-folder", "no folder");
   struct run_sums sums = expect_run(lab, "good", "the run after");
   cr_assert_eq(sums.failed, 0);
 }

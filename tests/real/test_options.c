@@ -1,0 +1,38 @@
+/* Options that cannot be heeded are refused before any process starts: exit status 2, one line, no database.
+ */
+#include "cluster.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+static const struct {
+  const char *words, *message;
+} refused[] = {
+    {"run experiment.ini --local --transport udp", "expected a transport (auto, verbs, tcp), found \"udp\""},
+    {"run experiment.ini --local --device hots", "unknown device \"hots\", nearest is \"host\""},
+    {"run experiment.ini --cluster cluster.ini --device hots", "unknown device \"hots\""},
+    {"run experiment.ini --local --transport tcp --rdma-device mlx5_0", "neither with --transport tcp"},
+    {"run experiment.ini --local --pace 1 --gid-index 3", "nor with --pace"},
+    {"run experiment.ini --local --gid-index 65536", "expected 0 to 65535"},
+    {"gpu-server --cluster cluster.ini --index 0 --address 10.0.0.1", "option of memory servers"},
+    {"gpu-server --cluster cluster.ini --index 0 --first-gpu -1", "--first-gpu from 0 on, found -1"},
+    {"gpu-server --cluster cluster.ini --index 0 --ssd-folder absent", "expected a folder on an SSD"},
+    {"memory-server --cluster cluster.ini --index 0 --ssd-folder .", "options of GPU servers"},
+    {"controller --cluster cluster.ini --ssd-folder .", "options of servers"},
+};
+
+Test(options, that_cannot_be_heeded_are_refused)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, "");
+  for (gsize i = 0; i < G_N_ELEMENTS(refused); i++) {
+    gboolean run = g_str_has_prefix(refused[i].words, "run");
+    struct process *process = lab_start(lab, "%s%s", refused[i].words, run ? " --out x.db" : "");
+    cr_assert(process_await(process, 30), "%s does not end", refused[i].words);
+    g_autofree char *log = process_log(process), *database = lab_path(lab, "x.db");
+    const char *newline = strchr(log, '\n');
+    cr_assert(process->status == 2 && strstr(log, refused[i].message) && newline && newline[1] == '\0',
+              "%s: status %d: %s", refused[i].words, process->status, log);
+    cr_assert_not(g_file_test(database, G_FILE_TEST_EXISTS));
+  }
+}
