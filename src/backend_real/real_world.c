@@ -289,13 +289,21 @@ static gboolean gpu_memories(struct real_world *rw, struct memory **memories, GE
   return TRUE;
 }
 
+/* All GPUs of a server share its arena: its NICs are those near to the first. */
+static struct memory host_arena(const struct real_world *rw)
+{
+  return (struct memory){.base = rw->memory->base,
+                         .bytes = rw->memory->bytes,
+                         .pci = rw->device ? rw->device_ops->pci(rw->device, 0) : NULL};
+}
+
 gboolean real_world_open_reader(struct real_world *rw, const struct transport_ops *transport,
                                 const struct transport_options *options, GError **error)
 {
   g_autofree struct memory *gpus = NULL;
   if (!gpu_memories(rw, &gpus, error))
     return FALSE;
-  struct reader_config config = {.memory = {rw->memory->base, rw->memory->bytes},
+  struct reader_config config = {.memory = host_arena(rw),
                                  .gpu_memory = gpus,
                                  .gpus = gpus ? rw->gpus : 0,
                                  .self = rw->is.self,

@@ -177,8 +177,8 @@ void reader_lose(struct line *line, const char *why)
 {
   struct reader *reader = line->reader;
   if (why)
-    tcp_log(&reader->log, "lost a data connection to memory server %u (%s): %s", line->server, line->address,
-            why);
+    transport_log(&reader->log, "lost a data connection to memory server %u (%s): %s", line->server,
+                  line->address, why);
   g_mutex_lock(&reader->lock);
   struct peer *peer = line->peer;
   if (peer) {

@@ -102,7 +102,8 @@ static void find_way(struct reader *reader, struct peer *peer)
   if (route_local_address(peer->address, local, &error))
     peer->ends = open_ends(reader, local, peer->end, &error);
   if (peer->ends == 0)
-    tcp_log(&reader->log, "no way to memory server %u (%s): %s", peer->server, peer->address, error->message);
+    transport_log(&reader->log, "no way to memory server %u (%s): %s", peer->server, peer->address,
+                  error->message);
 }
 
 static struct peer *add_peer(struct reader *reader, uint32_t server)

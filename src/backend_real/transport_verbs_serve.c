@@ -116,7 +116,7 @@ static void expose(struct shelf *shelf, const struct span *span, uint64_t place)
     if (!shelf->ops->expose(shelf->rail[r], shelf->memory.base + place, span->bytes, &region->exposed[r],
                             &error)) {
       region->exposed[r].handle = NULL;
-      tcp_log(&shelf->log, "a part of model %u cannot be served: %s", span->model, error->message);
+      transport_log(&shelf->log, "a part of model %u cannot be served: %s", span->model, error->message);
       if (!shelf->failure)
         shelf->failure = g_strdup(error->message);
       conceal(shelf, region);

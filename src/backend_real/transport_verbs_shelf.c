@@ -43,7 +43,7 @@ static void refuse(struct shelf *shelf, actor_id reader, uint64_t attempt, const
 {
   struct verbs_letter letter = {.kind = VERBS_REFUSE, .attempt = attempt};
   g_strlcpy(letter.why, why, sizeof letter.why);
-  tcp_log(&shelf->log, "refused reader %u.%u: %s", (guint)ACTOR_KIND(reader), ACTOR_INDEX(reader), why);
+  transport_log(&shelf->log, "refused reader %u.%u: %s", (guint)ACTOR_KIND(reader), ACTOR_INDEX(reader), why);
   shelf->refused++;
   post(shelf, reader, &letter);
 }
@@ -91,8 +91,8 @@ static void on_open(struct shelf *shelf, actor_id reader, const struct verbs_let
   if (!visitor || !visitor->admitted)
     refuse(shelf, reader, letter->attempt, "it is not admitted");
   else if (letter->attempt <= visitor->attempt)
-    tcp_log(&shelf->log, "a late or repeated letter of reader %u.%u is passed over",
-            (guint)ACTOR_KIND(reader), ACTOR_INDEX(reader));
+    transport_log(&shelf->log, "a late or repeated letter of reader %u.%u is passed over",
+                  (guint)ACTOR_KIND(reader), ACTOR_INDEX(reader));
   else if (ticket.reader != reader || ticket.model != NO_INDEX || ticket.serial != letter->attempt ||
            !ticket_accept(&ticket, &visitor->secret, shelf->index, &visitor->window))
     refuse(shelf, reader, letter->attempt, "its ticket is not good, or was used");
@@ -119,15 +119,15 @@ void verbs_shelf_letter(struct shelf *shelf, actor_id reader, const uint8_t *dat
   struct verbs_letter letter;
   g_mutex_lock(&shelf->lock);
   if (!verbs_letter_parse(data, size, &letter))
-    tcp_log(&shelf->log, "reader %u.%u sent a malformed letter", (guint)ACTOR_KIND(reader),
-            ACTOR_INDEX(reader));
+    transport_log(&shelf->log, "reader %u.%u sent a malformed letter", (guint)ACTOR_KIND(reader),
+                  ACTOR_INDEX(reader));
   else if (letter.kind == VERBS_OPEN)
     on_open(shelf, reader, &letter);
   else if (letter.kind == VERBS_NEWS || letter.kind == VERBS_CLOSE)
     on_news(shelf, reader, &letter);
   else
-    tcp_log(&shelf->log, "reader %u.%u sent a letter that only shelves send", (guint)ACTOR_KIND(reader),
-            ACTOR_INDEX(reader));
+    transport_log(&shelf->log, "reader %u.%u sent a letter that only shelves send", (guint)ACTOR_KIND(reader),
+                  ACTOR_INDEX(reader));
   g_mutex_unlock(&shelf->lock);
 }
 
@@ -183,8 +183,8 @@ static void look_at_lines(struct shelf *shelf)
         i++;
         continue;
       }
-      tcp_log(&shelf->log, "closed a line of reader %u.%u: %s", (guint)ACTOR_KIND(visitor->reader),
-              ACTOR_INDEX(visitor->reader), why);
+      transport_log(&shelf->log, "closed a line of reader %u.%u: %s", (guint)ACTOR_KIND(visitor->reader),
+                    ACTOR_INDEX(visitor->reader), why);
       shelf->refused++;
       shelf->ops->line_free(visitor->line[i]);
       visitor->line[i] = visitor->line[--visitor->lines];

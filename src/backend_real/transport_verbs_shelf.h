@@ -2,7 +2,7 @@
 #ifndef DM_TRANSPORT_VERBS_SHELF_H
 #define DM_TRANSPORT_VERBS_SHELF_H
 
-#include "backend_real/transport_tcp_log.h"
+#include "backend_real/transport_log.h"
 #include "backend_real/transport_verbs.h"
 #include "backend_real/transport_verbs_letter.h"
 #include "backend_real/transport_verbs_spans.h"
@@ -35,7 +35,7 @@ struct region {
 };
 
 struct shelf {
-  struct tcp_log log;
+  struct transport_log log;
   struct memory memory;
   uint32_t index;
   int address_fd; /* holds the address */
