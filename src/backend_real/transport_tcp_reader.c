@@ -349,10 +349,11 @@ void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uin
                      uint64_t to, uint32_t bytes, uint64_t tag)
 {
   const struct memory *memory = memory_of(reader, gpu);
-  struct read read = {.offset = offset, .at = memory->base + to, .tag = tag, .model = model, .bytes = bytes};
+  struct read read = {.offset = offset, .tag = tag, .model = model, .bytes = bytes};
   g_mutex_lock(&reader->lock);
   struct peer *peer = find_peer(reader, server);
   if (peer && peer->usable && allowed(memory, to, &read)) {
+    read.at = memory->base + to;
     open_lines(reader, peer, model);
     queue_push(&peer->queue, &read);
     give(reader, peer, NULL);

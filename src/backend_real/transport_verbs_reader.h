@@ -99,7 +99,7 @@ struct reader {
   GPtrArray *nics;
   const struct verbs_queue_ops *ops;
   uint64_t bytes; /* received; atomic */
-  int wake_fd;
+  int bell;       /* of the thread */
   GThread *thread;
 
   gint waiting; /* who want the lock besides the reader's own thread; atomic */

@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#include "backend_real/bell.h"
+
 /* Regions that ended whole are of no use to anybody: telling that can wait for a letter that must go, or this
  * many. */
 #define UNTOLD_MAX 256
@@ -227,6 +229,6 @@ void verbs_shelf_serve(struct shelf *shelf, uint32_t model, uint64_t offset, uin
     tell_changes(shelf);
   }
   if (shelf_retire(shelf, g_get_monotonic_time() * 1000))
-    shelf_wake(shelf);
+    bell_ring(shelf->bell);
   g_mutex_unlock(&shelf->lock);
 }

@@ -7,11 +7,10 @@
 #include "backend_real/transport_verbs_shelf.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "backend_real/bell.h"
 #include "backend_real/transport_tcp_socket.h"
 #include "core/error.h"
 
@@ -165,13 +164,6 @@ void verbs_shelf_expel(struct shelf *shelf, actor_id reader)
 /* --- the thread that listens to the NICs
  * ---------------------------------------------------------------------------*/
 
-void shelf_wake(struct shelf *shelf)
-{
-  const uint64_t one = 1;
-  if (write(shelf->wake_fd, &one, sizeof one) < 0)
-    g_error("eventfd: %m");
-}
-
 /* One that broke serves nothing any more, and is told about once: its reader finds out by itself. */
 static void look_at_lines(struct shelf *shelf)
 {
@@ -195,13 +187,9 @@ static void look_at_lines(struct shelf *shelf)
 static uint32_t collect_fds(const struct shelf *shelf, struct pollfd *fds)
 {
   uint32_t count = 0;
-  int fd[VERBS_FDS];
-  fds[count++] = (struct pollfd){.fd = shelf->wake_fd, .events = POLLIN};
-  for (uint32_t r = 0; r < shelf->rails; r++) {
-    uint32_t of_rail = shelf->ops->fds(shelf->rail[r], fd);
-    for (uint32_t i = 0; i < of_rail; i++)
-      fds[count++] = (struct pollfd){.fd = fd[i], .events = POLLIN};
-  }
+  fds[count++] = (struct pollfd){.fd = shelf->bell, .events = POLLIN};
+  for (uint32_t r = 0; r < shelf->rails; r++)
+    count += verbs_watch(shelf->rail[r], &fds[count]);
   return count;
 }
 
@@ -218,7 +206,6 @@ static gpointer shelf_listen(gpointer data)
   struct shelf *shelf = data;
   struct pollfd fds[1 + VERBS_RAILS_MAX * VERBS_FDS];
   uint32_t count = collect_fds(shelf, fds);
-  uint64_t drained;
   g_mutex_lock(&shelf->lock);
   while (!shelf->stop) {
     gint64 now = g_get_monotonic_time() * 1000, next = shelf_retire(shelf, now);
@@ -227,8 +214,7 @@ static gpointer shelf_listen(gpointer data)
     if (poll(fds, count, wait_ms) < 0 && errno != EINTR)
       g_error("poll: %m");
     g_mutex_lock(&shelf->lock);
-    if (fds[0].revents && read(shelf->wake_fd, &drained, sizeof drained) < 0 && errno != EAGAIN)
-      g_error("eventfd: %m");
+    bell_silence(shelf->bell);
     if (!any_news(fds, count))
       continue;
     for (uint32_t r = 0; r < shelf->rails; r++)
@@ -284,7 +270,7 @@ struct shelf *verbs_shelf_new(const struct shelf_config *config, GError **error)
   shelf->in_order = g_ptr_array_new();
   shelf->regions = spans_new();
   shelf->untold = g_array_new(FALSE, FALSE, sizeof(struct verbs_region));
-  shelf->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  shelf->bell = bell_new();
   g_mutex_init(&shelf->lock);
   shelf->address_fd = socket_reserve(config->address, error);
   if (shelf->address_fd >= 0)
@@ -305,7 +291,7 @@ static void stop(struct shelf *shelf)
   g_mutex_lock(&shelf->lock);
   shelf->stop = TRUE;
   g_mutex_unlock(&shelf->lock);
-  shelf_wake(shelf);
+  bell_ring(shelf->bell);
   g_thread_join(shelf->thread);
 }
 
@@ -321,7 +307,8 @@ void verbs_shelf_free(struct shelf *shelf)
     shelf->ops->close(shelf->rail[r]);
   if (shelf->address_fd >= 0)
     close(shelf->address_fd);
-  close(shelf->wake_fd);
+  if (shelf->bell >= 0)
+    close(shelf->bell);
   spans_free(shelf->regions);
   g_array_unref(shelf->untold);
   g_ptr_array_unref(shelf->in_order);

@@ -45,7 +45,7 @@ struct shelf {
   const struct verbs_queue_ops *ops;
   struct verbs_end *rail[VERBS_RAILS_MAX];
   uint32_t rails;
-  int wake_fd;
+  int bell; /* of the thread */
   GThread *thread;
 
   GMutex lock;
@@ -69,7 +69,5 @@ void shelf_tell_all(struct shelf *shelf, struct visitor *visitor);
 gint64 shelf_retire(struct shelf *shelf, gint64 now);
 /* All of them. */
 void shelf_retire_all(struct shelf *shelf);
-
-void shelf_wake(struct shelf *shelf);
 
 #endif

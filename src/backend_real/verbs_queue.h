@@ -131,7 +131,7 @@ struct verbs_queue_ops {
   /* Descriptors to sleep on (poll(2), POLLIN). Returns how many, at most VERBS_FDS. Of a shelf's end: news of
    * its lines and its NIC. */
   uint32_t (*fds)(const struct verbs_end *end, int fd[]);
-  /* Called when one of them is readable, and only then: takes in what is to be known there, logs what
+  /* Called when one of them may be readable: takes in what is to be known there, logs what
    * happened to the NIC, marks lines broken. */
   void (*woken)(struct verbs_end *end);
 };
