@@ -132,17 +132,21 @@ static gboolean has_room(struct line *line, uint32_t bytes)
   return !line->full;
 }
 
-/* The one with the least to do, so that parts spread over lines and NICs. */
-static struct line *choose_line(const struct peer *peer, uint32_t bytes, uint32_t *number)
+/* The one with the least to do, so that parts spread over lines and NICs; of equal ones the next after the
+ * last that was chosen, or a light load would keep to the first NIC. */
+static struct line *choose_line(struct peer *peer, uint32_t bytes, uint32_t *number)
 {
   struct line *best = NULL;
-  for (uint32_t i = 0; i < peer->lines; i++) {
-    struct line *line = peer->line[i];
+  for (uint32_t i = 1; i <= peer->lines; i++) {
+    uint32_t at = (peer->chosen + i) % peer->lines;
+    struct line *line = peer->line[at];
     if (has_room(line, bytes) && (!best || line->bytes < best->bytes)) {
       best = line;
-      *number = i;
+      *number = at;
     }
   }
+  if (best)
+    peer->chosen = *number;
   return best;
 }
 

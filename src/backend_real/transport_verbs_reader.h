@@ -74,7 +74,7 @@ struct peer {
   gboolean shelf_opened; /* the shelf may have lines of the attempt */
   gint64 deadline_ns;    /* while it is opening */
   struct line *line[VERBS_LINES_MAX];
-  uint32_t lines;
+  uint32_t lines, chosen;    /* how many; the last that took a read */
   struct known_table *known; /* while it is open */
   struct read_list waiting, held;
   uint64_t serial, told_serial; /* of the shelf's letters: the last, and that which it was told of */
