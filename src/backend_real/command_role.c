@@ -184,9 +184,10 @@ static gboolean run_memory_server(int argc, char **argv, GError **error)
   "\nEnds on SIGTERM. "
 
 #define RDMA_HELP                                                                                            \
-  "  --rdma-device D   RDMA devices to use, NAME[:PORT],...; default: those on the route to the peer; on "   \
-  "loopback\n"                                                                                               \
-  "                    the first that is active\n"                                                           \
+  "  --rdma-device D   RDMA devices to use, NAME[:PORT],...; default: those on the route to the peer (a "    \
+  "GPU\n"                                                                                                    \
+  "                    server: of these, those nearest to its first GPU); on loopback the first active "     \
+  "one\n"                                                                                                    \
   "  --gid-index I     of its port; default: the one of the local address (RoCE v2 before v1)\n"
 
 const struct command command_controller = {

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "backend_real/little_endian.h"
+
 enum { TO_HUB = 1, TO_PEER = 2, TO_BOTH = TO_HUB | TO_PEER };
 
 static const struct {
@@ -14,17 +16,6 @@ static const struct {
     FRAME_TABLE(K)
 #undef K
 };
-
-static void put32(uint8_t *out, uint32_t value)
-{
-  for (int i = 0; i < 4; i++)
-    out[i] = (uint8_t)(value >> (8 * i));
-}
-
-static uint32_t get32(const uint8_t *in)
-{
-  return (uint32_t)in[0] | (uint32_t)in[1] << 8 | (uint32_t)in[2] << 16 | (uint32_t)in[3] << 24;
-}
 
 const char *frame_kind_name(enum frame_kind kind)
 {

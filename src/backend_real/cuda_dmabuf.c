@@ -43,31 +43,34 @@ static const char *supported(int ordinal)
   return value ? "the driver says that it can" : "the driver says that it cannot";
 }
 
-int cuda_dmabuf_export(int ordinal, void *memory, uint64_t bytes, GError **error)
+int cuda_dmabuf_try(int ordinal, void *memory, uint64_t bytes, char **why)
 {
   export_function export = (export_function)driver_function("cuMemGetHandleForAddressRange", 11070);
   uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), at = (uint64_t)(uintptr_t)memory;
   int fd = -1;
   if (!export) {
-    g_set_error(
-        error, DM_ERROR, DM_ERROR_FAILED,
-        "GPU %d: its memory has no dma-buf: the driver has no cuMemGetHandleForAddressRange (CUDA 11.7)",
-        ordinal);
+    *why = g_strdup("the driver has no cuMemGetHandleForAddressRange (CUDA 11.7)");
     return -1;
   }
   if (at % page != 0 || bytes % page != 0) {
-    g_set_error(error, DM_ERROR, DM_ERROR_FAILED,
-                "GPU %d: its memory (%" G_GUINT64_FORMAT " bytes at 0x%" G_GINT64_MODIFIER
-                "x) does not begin and end on a page, as a dma-buf must",
-                ordinal, bytes, at);
+    *why = g_strdup_printf(
+        "%" G_GUINT64_FORMAT " bytes at 0x%" G_GINT64_MODIFIER "x do not begin and end on a page", bytes, at);
     return -1;
   }
   CUresult result = export(&fd, (CUdeviceptr)at, bytes, CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0);
   if (result != CUDA_SUCCESS || fd < 0) {
-    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "GPU %d: its memory has no dma-buf: %s (%s)", ordinal,
-                result_name(result), supported(ordinal));
+    *why = g_strdup_printf("%s (%s)", result_name(result), supported(ordinal));
     return -1;
   }
+  return fd;
+}
+
+int cuda_dmabuf_export(int ordinal, void *memory, uint64_t bytes, GError **error)
+{
+  g_autofree char *why = NULL;
+  int fd = cuda_dmabuf_try(ordinal, memory, bytes, &why);
+  if (fd < 0)
+    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "GPU %d: its memory has no dma-buf: %s", ordinal, why);
   return fd;
 }
 

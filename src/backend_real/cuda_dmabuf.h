@@ -18,6 +18,9 @@
  * DM_ERROR_FAILED: the driver's reason. The caller closes it. */
 int cuda_dmabuf_export(int ordinal, void *memory, uint64_t bytes, GError **error);
 
+/* The same; *why receives the reason alone; g_free. */
+int cuda_dmabuf_try(int ordinal, void *memory, uint64_t bytes, char **why);
+
 /* *must_flush: kernels started after a NIC's write has ended may not see it without cuda_dmabuf_flush. FALSE
  * + DM_ERROR_FAILED: it would be so, and the driver cannot flush from the host. */
 gboolean cuda_dmabuf_order(int ordinal, gboolean *must_flush, GError **error);

@@ -12,6 +12,8 @@
 #include "backend_real/cuda_kernel.h"
 #include "backend_real/device.h"
 
+#define CUDA_PCI_BYTES 16
+
 enum { CUDA_TO_GPU, CUDA_TO_HOST, CUDA_COMPUTE, CUDA_LANES = CUDA_COMPUTE + DEVICE_STREAMS };
 
 struct cuda_operation {
@@ -38,17 +40,19 @@ struct cuda_gpu {
   char *name;
   uint64_t total; /* bytes of memory there are */
   uint8_t *memory;
-  uint64_t taken;      /* bytes of it, whole CUDA_DMABUF_ALIGN */
-  int dmabuf;          /* of it; -1: none */
-  char pci[16];        /* "0000:17:00.0", once there is a dma-buf */
-  gboolean must_flush; /* else kernels see at once what NICs wrote */
-  cudaStream_t mover;  /* of pageable copies */
-  unsigned blocks;     /* that fill it */
+  uint64_t taken;           /* bytes of it, whole CUDA_DMABUF_ALIGN */
+  int dmabuf;               /* of it; -1: none */
+  char pci[CUDA_PCI_BYTES]; /* "0000:17:00.0"; "" unknown */
+  gboolean must_flush;      /* else kernels see at once what NICs wrote */
+  cudaStream_t mover;       /* of pageable copies */
+  unsigned blocks;          /* that fill it */
   struct cuda_lane lane[CUDA_LANES];
   _Atomic gboolean
       broken; /* a CUDA call failed: nothing new is issued, what is under way is not awaited long */
 };
 
+/* Of CUDA's GPU `ordinal`, as /sys writes it; "" unknown. */
+void cuda_pci_address(int ordinal, char pci[CUDA_PCI_BYTES]);
 /* Opens the GPU of that ordinal, gpu_bytes taken and every kernel loaded. DM_ERROR_INPUT: not that much is
  * free; DM_ERROR_FAILED: CUDA's reason. On failure cuda_gpu_close is still to be called. */
 gboolean cuda_gpu_open(struct cuda_gpu *gpu, int ordinal, uint64_t gpu_bytes, GError **error);

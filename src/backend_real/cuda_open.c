@@ -38,7 +38,6 @@ gboolean cuda_gpu_export(struct cuda_gpu *gpu, GError **error)
   if (gpu->dmabuf >= 0)
     return TRUE;
   if (failed(gpu, cudaSetDevice(gpu->ordinal), "use it", error) ||
-      failed(gpu, cudaDeviceGetPCIBusId(gpu->pci, sizeof gpu->pci, gpu->ordinal), "ask where it is", error) ||
       !cuda_dmabuf_order(gpu->ordinal, &gpu->must_flush, error))
     return FALSE;
   gpu->dmabuf = cuda_dmabuf_export(gpu->ordinal, gpu->memory, gpu->taken, error);
@@ -102,6 +101,15 @@ static gboolean warm_up(struct cuda_gpu *gpu, GError **error)
   return TRUE;
 }
 
+void cuda_pci_address(int ordinal, char pci[CUDA_PCI_BYTES])
+{
+  char text[32] = "";
+  if (cudaDeviceGetPCIBusId(text, sizeof text, ordinal) != cudaSuccess)
+    text[0] = 0;
+  g_autofree char *lower = g_ascii_strdown(text, -1);
+  g_strlcpy(pci, strlen(lower) < CUDA_PCI_BYTES ? lower : "", CUDA_PCI_BYTES);
+}
+
 gboolean cuda_gpu_open(struct cuda_gpu *gpu, int ordinal, uint64_t gpu_bytes, GError **error)
 {
   struct cudaDeviceProp properties;
@@ -111,6 +119,7 @@ gboolean cuda_gpu_open(struct cuda_gpu *gpu, int ordinal, uint64_t gpu_bytes, GE
       failed(gpu, cudaGetDeviceProperties(&properties, ordinal), "ask what it is", error))
     return FALSE;
   gpu->name = g_strdup(properties.name);
+  cuda_pci_address(ordinal, gpu->pci);
   cudaError_t status;
   gpu->blocks = cuda_kernel_blocks(&status);
   if (failed(gpu, status, "use the program's kernels (built for other GPUs?)", error) ||

@@ -85,6 +85,8 @@ struct device_ops {
   /* "NVIDIA H200", "host: 2 processors": for the output of a run. */
   const char *(*describe)(const struct device *device, uint32_t gpu);
   uint64_t (*memory)(const struct device *device, uint32_t gpu); /* bytes there are */
+  /* Where it is, "0000:17:00.0", as long as the device lives; NULL: not on PCI, or not known. */
+  const char *(*pci)(const struct device *device, uint32_t gpu);
   /* The memory of a GPU for transports to write into: host: where it is; cuda: a dma-buf. What it names lives
    * as long as the device; whoever writes into it ends before. FALSE + DM_ERROR_FAILED: why it cannot be. */
   gboolean (*gpu_memory)(struct device *device, uint32_t gpu, struct memory *memory, GError **error);

@@ -100,13 +100,19 @@ static struct device *cuda_open(const struct device_config *config, GError **err
   return device;
 }
 
+static const char *cuda_pci(const struct device *device, uint32_t gpu)
+{
+  return *device->gpu[gpu].pci ? device->gpu[gpu].pci : NULL;
+}
+
 /* The dma-buf is made when it is asked for first. */
 static gboolean cuda_gpu_memory(struct device *device, uint32_t gpu, struct memory *memory, GError **error)
 {
   struct cuda_gpu *of = &device->gpu[gpu];
   if (!cuda_gpu_export(of, error))
     return FALSE;
-  *memory = (struct memory){.bytes = device->config.gpu_bytes, .dmabuf = of->dmabuf, .pci = of->pci};
+  *memory =
+      (struct memory){.bytes = device->config.gpu_bytes, .dmabuf = of->dmabuf, .pci = cuda_pci(device, gpu)};
   return TRUE;
 }
 
@@ -179,6 +185,7 @@ const struct device_ops device_cuda = {
     .close = cuda_close,
     .describe = cuda_describe,
     .memory = cuda_memory,
+    .pci = cuda_pci,
     .gpu_memory = cuda_gpu_memory,
     .fill = cuda_fill,
     .move = cuda_move,

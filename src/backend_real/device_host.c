@@ -246,6 +246,13 @@ static uint64_t host_memory(const struct device *device, uint32_t gpu)
   return device->memory;
 }
 
+static const char *host_pci(const struct device *device, uint32_t gpu)
+{
+  (void)device;
+  (void)gpu;
+  return NULL;
+}
+
 static gboolean host_gpu_memory(struct device *device, uint32_t gpu, struct memory *memory, GError **error)
 {
   (void)error;
@@ -344,6 +351,7 @@ const struct device_ops device_host = {
     .close = host_close,
     .describe = host_describe,
     .memory = host_memory,
+    .pci = host_pci,
     .gpu_memory = host_gpu_memory,
     .fill = host_fill,
     .move = host_move,

@@ -23,13 +23,6 @@ uint32_t doctor_pci_number(const char *root, const char *pci, const char *file)
   return number <= G_MAXUINT32 ? (uint32_t)number : 0;
 }
 
-int doctor_numa(const char *root, const char *pci)
-{
-  int64_t node;
-  gboolean known = *pci && sysfs_number(root, &node, "/sys/bus/pci/devices/%s/numa_node", pci);
-  return known && node >= 0 && node <= G_MAXINT ? (int)node : -1;
-}
-
 char *doctor_pci_driver(const char *root, const char *pci)
 {
   g_autofree char *path = *pci ? sysfs_real_path(root, "/sys/bus/pci/devices/%s/driver", pci) : NULL;
@@ -99,7 +92,7 @@ void doctor_gpus_read(struct doctor_gpus *gpus, const struct doctor_sources *sou
   add_others(gpus->list, sources->root);
   for (guint i = 0; i < gpus->list->len; i++) {
     struct gpu_facts *gpu = gpus->list->pdata[i];
-    gpu->numa = doctor_numa(sources->root, gpu->pci);
+    gpu->numa = sysfs_pci_numa(sources->root, gpu->pci);
     gpu->driver = doctor_pci_driver(sources->root, gpu->pci);
   }
 }

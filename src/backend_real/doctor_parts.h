@@ -26,8 +26,6 @@ extern const char doctor_no_export[], doctor_no_register[];
 /* From all the other facts. */
 void doctor_advise(struct doctor *doctor);
 
-/* NUMA node of a PCI device, -1 unknown. */
-int doctor_numa(const char *root, const char *pci);
 /* A PCI device's file that holds one hexadecimal number; 0: none. */
 uint32_t doctor_pci_number(const char *root, const char *pci, const char *file);
 /* The kernel driver that has taken a PCI device; NULL: none. */

@@ -73,7 +73,8 @@ struct nic_choice {
  * By name: those named, nearest to `pci` first. Else those that `local` and its subnet are reached through:
  * RoCE ports with a GID in that subnet; InfiniBand ports under it by IP over InfiniBand, or of the same named
  * subnet prefix (the default prefix fe80::/64 tells nothing); if there is neither, all EFA devices. Of these,
- * with `pci`, only the nearest. Loopback: the first active one, so that both ends take the same.
+ * with `pci`, only the nearest. Loopback: the first active one, so that both ends take the same. NULL: the
+ * active one that is nearest to `pci`, or the first.
  *
  * The GID: the one given; else one that holds `local`, else of its subnet, else of its family (RoCE v2 before
  * v1); InfiniBand and EFA: the first. DM_ERROR_INPUT: no such device, not active, no such GID; or no NIC has

@@ -82,6 +82,14 @@ static const struct nic_gid *choose_gid(const struct choosing *c, const struct n
   return nic_best_gid(nic, c->anywhere ? NULL : c->local, local_bits(c));
 }
 
+static gint compare_candidates(gconstpointer a, gconstpointer b)
+{
+  const struct candidate *x = a, *y = b;
+  if (x->distance != y->distance)
+    return x->distance < y->distance ? -1 : 1;
+  return (x->order > y->order) - (x->order < y->order);
+}
+
 static void add_candidate(struct choosing *c, const struct nic *nic, const struct nic_gid *gid)
 {
   struct candidate candidate = {.choice = {nic, *gid}, .order = c->candidates->len};
@@ -256,6 +264,8 @@ static gboolean add_by_route(struct choosing *c, GError **error)
 {
   if (c->anywhere) {
     add_reaching(c, any_reaches);
+    if (!c->wish->local)
+      g_array_sort(c->candidates, compare_candidates);
     if (c->candidates->len > 1)
       g_array_set_size(c->candidates, 1);
   } else {
@@ -268,14 +278,6 @@ static gboolean add_by_route(struct choosing *c, GError **error)
 
 /* --- the choice
  * --------------------------------------------------------------------------------------------------*/
-
-static gint compare_candidates(gconstpointer a, gconstpointer b)
-{
-  const struct candidate *x = a, *y = b;
-  if (x->distance != y->distance)
-    return x->distance < y->distance ? -1 : 1;
-  return (x->order > y->order) - (x->order < y->order);
-}
 
 /* Nearest first. Of those that were not asked for by name, only the nearest. */
 static GArray *best_first(struct choosing *c)

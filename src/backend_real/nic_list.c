@@ -144,14 +144,10 @@ static void find_netdev(struct nic *nic, const char *path)
 
 static void find_on_pci(struct nic *nic, const char *path)
 {
-  int64_t node;
-  nic->numa = -1;
   g_autofree char *real = sysfs_real_path(path, "/device");
   if (real)
     sysfs_pci_of_path(real, nic->pci, sizeof nic->pci);
-  if (*nic->pci && sysfs_number("", &node, "/sys/bus/pci/devices/%s/numa_node", nic->pci) && node >= 0 &&
-      node <= INT_MAX)
-    nic->numa = (int)node;
+  nic->numa = sysfs_pci_numa("", nic->pci);
 }
 
 static void set_limits(struct nic *nic, const struct opened *device, const struct ibv_port_attr *port)

@@ -128,7 +128,9 @@ static inline op_id op_id_of(const struct op *op)
   return (uint64_t)op->generation << 32 | (uint64_t)op->kind << 28 | op->index;
 }
 
-/* real_world.c */
+/* real_op.c */
+void ops_init(struct real_world *rw);
+void ops_free(struct real_world *rw);
 /* The operation, NULL if it has ended. */
 struct op *op_find(struct real_world *rw, op_id id, enum op_kind kind);
 /* A free slot of `size` bytes whose own room (arrays) is kept. */
@@ -136,6 +138,8 @@ struct op *op_take(struct slab *slab, enum op_kind kind, gsize size);
 /* Frees the slot, then tells the actor; the tag is filled in. */
 void op_end(struct real_world *rw, struct op *op, struct completion completion);
 void ranges_copy(struct ranges *to, const struct ranges *from);
+
+/* real_world.c */
 void real_world_fail(struct real_world *rw, const char *format, ...) G_GNUC_PRINTF(2, 3);
 void real_record(struct real_world *rw, struct record record);
 

@@ -98,9 +98,10 @@ gboolean srd_end_revive(struct srd_end *end, GError **error)
   end->qp = end->ops->qp_new(end->device, end->sends_max, end->receives, end->qkey, NULL, error);
   if (!end->qp)
     return FALSE;
-  end->dead = NULL;
   if (srd_ask_ready(end))
     return TRUE;
+  end->ops->qp_free(end->qp);
+  end->qp = NULL;
   g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: its queue pair takes no receive buffers",
               end->base.name);
   return FALSE;
@@ -122,7 +123,6 @@ void srd_end_die(struct srd_end *end, const char *why)
   g_warning("%s: the queue pair is lost: %s", end->base.name, why);
   end->ops->qp_free(end->qp);
   end->qp = NULL;
-  end->dead = why;
   for (uint32_t i = 0; i < end->lines_max; i++)
     if (end->line[i])
       srd_line_lose(end->line[i], why);

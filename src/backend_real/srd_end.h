@@ -62,7 +62,6 @@ struct srd_end {
   struct srd_serving *serving; /* a shelf's; the rest are a reader's */
 
   struct srd_qp *qp;
-  const char *dead;    /* why there is none */
   uint32_t generation; /* of it */
   uint32_t qkey, sends, sends_max, receives;
   struct memory *memory; /* [memories] */

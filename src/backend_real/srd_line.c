@@ -4,14 +4,8 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "core/units.h"
 
-/* As for RC lines (verbs_rc_offer.c): from a read's posting until its completion made room for another. */
-#define ROUND_TRIP_S 100e-6
-#define WINDOW_MIN   (2 * (uint64_t)READ_BYTES_MAX)
-#define WINDOW_MAX   (16 * (uint64_t)READ_BYTES_MAX)
 #define WINDOW_READS 32
-#define RATE_UNKNOWN 100 /* Gbit/s */
 
 static struct srd_end *end_of(const struct verbs_line *line)
 {
@@ -132,11 +126,8 @@ gboolean srd_line_connect(struct verbs_line *base, const uint8_t *offer, size_t 
 void srd_line_window(const struct verbs_line *base, struct verbs_window *window)
 {
   const struct srd_line *line = (const struct srd_line *)base;
-  uint32_t own = line->own.gbit_s ? line->own.gbit_s : RATE_UNKNOWN;
-  uint32_t peer = line->peer.gbit_s ? line->peer.gbit_s : RATE_UNKNOWN;
-  double product = gbit_to_bytes_per_s(MIN(own, peer)) * ROUND_TRIP_S;
   window->reads = WINDOW_READS;
-  window->bytes = (uint64_t)CLAMP(product, WINDOW_MIN, WINDOW_MAX);
+  window->bytes = verbs_window_bytes(line->own.gbit_s, line->peer.gbit_s);
 }
 
 const char *srd_line_broken(const struct verbs_line *base)

@@ -3,25 +3,13 @@
 
 #include <string.h>
 
+#include "backend_real/little_endian.h"
 #include "backend_real/srd_answers.h"
 #include "backend_real/srd_wire.h"
 
 #define REQUESTS_MAX 65536
 
 static const uint8_t magic[4] = {'S', 'R', '1', 0};
-
-static void put32(uint8_t *to, uint32_t value)
-{
-  value = GUINT32_TO_LE(value);
-  memcpy(to, &value, 4);
-}
-
-static uint32_t get32(const uint8_t *from)
-{
-  uint32_t value;
-  memcpy(&value, from, 4);
-  return GUINT32_FROM_LE(value);
-}
 
 void srd_offer_put(const struct srd_offer *offer, uint8_t wire[SRD_OFFER_BYTES])
 {

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 
+#include "backend_real/bell.h"
 #include "core/error.h"
 
 #define POLL_BATCH 32
@@ -145,7 +146,7 @@ static gpointer serve(gpointer data)
       sched_yield();
     g_mutex_lock(&s->lock);
     if (!busy) {
-      srd_serve_silence(s->wake);
+      bell_silence(s->wake);
       s->end->ops->drain(s->end->device);
       s->armed = FALSE;
     }

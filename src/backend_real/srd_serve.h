@@ -65,6 +65,4 @@ void srd_serve_release(struct srd_serving *serving, struct srd_desk *desk, uint3
 /* The memory of a piece; NULL: it is not exposed, or not all of it. */
 struct srd_exposure *srd_serve_find(const struct srd_serving *serving, const struct srd_piece *piece);
 
-void srd_serve_silence(int eventfd);
-
 #endif

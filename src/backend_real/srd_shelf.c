@@ -2,9 +2,9 @@
 #include "backend_real/srd_serve.h"
 
 #include <errno.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "backend_real/bell.h"
 #include "core/error.h"
 
 #define CONCEAL_US 100000 /* segments on their way take some 10 us, unless their reader is gone */
@@ -31,20 +31,6 @@ void srd_serve_leave(struct srd_serving *s)
   g_mutex_unlock(&s->lock);
 }
 
-static void ring(int fd)
-{
-  uint64_t one = 1;
-  if (write(fd, &one, sizeof one) != sizeof one && errno != EAGAIN)
-    g_critical("an eventfd takes nothing: %m");
-}
-
-void srd_serve_silence(int fd)
-{
-  uint64_t count;
-  if (read(fd, &count, sizeof count) != sizeof count && errno != EAGAIN)
-    g_critical("an eventfd gives nothing: %m");
-}
-
 /* --- lines */
 
 void srd_serve_release(struct srd_serving *s, struct srd_desk *desk, uint32_t index)
@@ -62,7 +48,7 @@ void srd_serve_break_line(struct srd_line *line, const char *why)
   struct srd_desk *desk = &s->desk[line->slot];
   if (!line->broken) {
     line->broken = why;
-    ring(s->news);
+    bell_ring(s->news);
   }
   if (line->qp)
     end_of(line)->ops->qp_free(line->qp);
@@ -216,7 +202,7 @@ int srd_serve_news_fd(const struct srd_serving *s)
 
 void srd_serve_news_taken(struct srd_serving *s)
 {
-  srd_serve_silence(s->news);
+  bell_silence(s->news);
 }
 
 struct srd_serving *srd_serving_new(struct srd_end *end, GError **error)
@@ -228,8 +214,8 @@ struct srd_serving *srd_serving_new(struct srd_end *end, GError **error)
   s->exposures = g_hash_table_new(NULL, NULL);
   s->answers = srd_answers_new(end->lines_max, SRD_REQUESTS);
   g_assert(srd_answers_receives(s->answers) == SRD_SERVE_RECEIVES);
-  s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  s->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  s->wake = bell_new();
+  s->news = bell_new();
   if (s->wake >= 0 && s->news >= 0)
     return s;
   g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: no eventfd: %s", end->base.name, g_strerror(errno));
@@ -244,7 +230,7 @@ void srd_serving_free(struct srd_serving *s)
   if (s->thread) {
     srd_serve_enter(s);
     s->stop = TRUE;
-    ring(s->wake);
+    bell_ring(s->wake);
     srd_serve_leave(s);
     g_thread_join(s->thread);
   }

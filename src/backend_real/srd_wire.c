@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "backend_real/little_endian.h"
 #include "backend_real/transport.h"
 
 #define MAGIC(a, b, c, d) ((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | (uint32_t)(d) << 24)
@@ -18,32 +19,6 @@ static const struct {
     [SRD_SEGMENT] = {MAGIC('D', 'M', 's', '1'), SRD_SEGMENT_BYTES},
     [SRD_REFUSAL] = {MAGIC('D', 'M', 'n', '1'), SRD_REFUSAL_BYTES},
 };
-
-static void put32(uint8_t *to, uint32_t value)
-{
-  value = GUINT32_TO_LE(value);
-  memcpy(to, &value, 4);
-}
-
-static void put64(uint8_t *to, uint64_t value)
-{
-  value = GUINT64_TO_LE(value);
-  memcpy(to, &value, 8);
-}
-
-static uint32_t get32(const uint8_t *from)
-{
-  uint32_t value;
-  memcpy(&value, from, 4);
-  return GUINT32_FROM_LE(value);
-}
-
-static uint64_t get64(const uint8_t *from)
-{
-  uint64_t value;
-  memcpy(&value, from, 8);
-  return GUINT64_FROM_LE(value);
-}
 
 static gboolean parse_request(const uint8_t *data, struct srd_message *m)
 {

@@ -129,3 +129,10 @@ void sysfs_pci_of_path(const char *path, char *pci, size_t size)
       return;
     }
 }
+
+int sysfs_pci_numa(const char *root, const char *pci)
+{
+  int64_t node;
+  gboolean known = *pci && sysfs_number(root, &node, "/sys/bus/pci/devices/%s/numa_node", pci);
+  return known && node >= 0 && node <= G_MAXINT ? (int)node : -1;
+}

@@ -21,6 +21,8 @@ gboolean sysfs_exists(const char *root, const char *format, ...) G_GNUC_PRINTF(2
 /* Where a path really lies, links followed, as the file system has it (with the root); NULL: nowhere. */
 char *sysfs_real_path(const char *root, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
+/* NUMA node of a PCI device; -1: unknown. */
+int sysfs_pci_numa(const char *root, const char *pci);
 /* Is a PCI address, DOMAIN:BUS:DEVICE.FUNCTION. */
 gboolean sysfs_is_pci(const char *name);
 /* The last PCI address ("0000:17:00.0") among the names of a path; "" if there is none, or it is longer than

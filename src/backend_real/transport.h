@@ -41,7 +41,7 @@ struct transport_options {
   uint32_t threads;        /* 0 = own choice */
   double pace_bytes_s;     /* limit of all traffic of this end, each way; 0 = none. A transport that cannot
                               refuses. */
-  const char *rdma_device; /* names, comma-separated; NULL: by the route to the peer */
+  const char *rdma_device; /* names, comma-separated; NULL: by the route to the peer and memory's `pci` */
   gboolean gid_given;      /* else gid_index is chosen */
   uint32_t gid_index;
 };

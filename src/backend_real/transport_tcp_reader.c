@@ -177,8 +177,8 @@ void reader_lose(struct line *line, const char *why)
 {
   struct reader *reader = line->reader;
   if (why)
-    tcp_log(&reader->log, "lost a data connection to memory server %u (%s): %s", line->server, line->address,
-            why);
+    transport_log(&reader->log, "lost a data connection to memory server %u (%s): %s", line->server,
+                  line->address, why);
   g_mutex_lock(&reader->lock);
   struct peer *peer = line->peer;
   if (peer) {
@@ -349,10 +349,11 @@ void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uin
                      uint64_t to, uint32_t bytes, uint64_t tag)
 {
   const struct memory *memory = memory_of(reader, gpu);
-  struct read read = {.offset = offset, .at = memory->base + to, .tag = tag, .model = model, .bytes = bytes};
+  struct read read = {.offset = offset, .tag = tag, .model = model, .bytes = bytes};
   g_mutex_lock(&reader->lock);
   struct peer *peer = find_peer(reader, server);
   if (peer && peer->usable && allowed(memory, to, &read)) {
+    read.at = memory->base + to;
     open_lines(reader, peer, model);
     queue_push(&peer->queue, &read);
     give(reader, peer, NULL);

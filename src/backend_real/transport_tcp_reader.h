@@ -8,7 +8,7 @@
 
 #include "backend_real/pace.h"
 #include "backend_real/transport.h"
-#include "backend_real/transport_tcp_log.h"
+#include "backend_real/transport_log.h"
 #include "backend_real/transport_tcp_poller.h"
 #include "backend_real/transport_tcp_wire.h"
 
@@ -73,7 +73,7 @@ struct line {
 };
 
 struct reader {
-  struct tcp_log log;
+  struct transport_log log;
   struct memory memory;
   struct memory *gpu_memory; /* [gpus] */
   uint32_t gpus;

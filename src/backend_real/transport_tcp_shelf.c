@@ -21,10 +21,10 @@ static void log_close(struct connection *c, const char *why)
   getnameinfo((const struct sockaddr *)&c->from, sizeof c->from, host, sizeof host, port, sizeof port,
               NI_NUMERICHOST | NI_NUMERICSERV);
   if (c->visitor)
-    tcp_log(&c->shelf->log, "closed the data connection of reader %u.%u (%s port %s): it %s",
-            (guint)ACTOR_KIND(c->reader), ACTOR_INDEX(c->reader), host, port, why);
+    transport_log(&c->shelf->log, "closed the data connection of reader %u.%u (%s port %s): it %s",
+                  (guint)ACTOR_KIND(c->reader), ACTOR_INDEX(c->reader), host, port, why);
   else
-    tcp_log(&c->shelf->log, "closed a data connection from %s port %s: it %s", host, port, why);
+    transport_log(&c->shelf->log, "closed a data connection from %s port %s: it %s", host, port, why);
 }
 
 void shelf_close(struct connection *c, const char *why)
@@ -142,7 +142,7 @@ static gboolean accept_all(struct shelf *shelf, gint64 now)
     if (errno == EAGAIN)
       return TRUE;
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      tcp_log(&shelf->log, "cannot take in a data connection: %s", g_strerror(errno));
+      transport_log(&shelf->log, "cannot take in a data connection: %s", g_strerror(errno));
       return FALSE;
     }
     /* What else accept reports befell the one connection that waited (accept(2)). */

@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include "backend_real/pace.h"
 #include "backend_real/transport.h"
-#include "backend_real/transport_tcp_log.h"
+#include "backend_real/transport_log.h"
 #include "backend_real/transport_tcp_poller.h"
 #include "backend_real/transport_tcp_served.h"
 #include "backend_real/transport_tcp_wire.h"
@@ -58,7 +58,7 @@ struct connection {
 };
 
 struct shelf {
-  struct tcp_log log;
+  struct transport_log log;
   struct memory memory;
   uint32_t index;
   char *address;

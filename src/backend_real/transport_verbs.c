@@ -40,6 +40,15 @@ GArray *verbs_choose(GPtrArray *nics, const struct transport_options *options, c
   return nics_choose(nics, &wish, error);
 }
 
+uint32_t verbs_watch(const struct verbs_end *end, struct pollfd *fds)
+{
+  int fd[VERBS_FDS];
+  uint32_t count = end->ops->fds(end, fd);
+  for (uint32_t i = 0; i < count; i++)
+    fds[i] = (struct pollfd){.fd = fd[i], .events = POLLIN};
+  return count;
+}
+
 const struct transport_ops transport_verbs = {
     .name = "verbs",
     .missing = verbs_missing,

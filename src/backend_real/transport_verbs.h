@@ -16,6 +16,8 @@
 #ifndef DM_TRANSPORT_VERBS_H
 #define DM_TRANSPORT_VERBS_H
 
+#include <poll.h>
+
 #include "backend_real/transport.h"
 #include "backend_real/verbs_queue.h"
 
@@ -26,6 +28,9 @@ gboolean verbs_options_good(const struct transport_options *options, gboolean ca
 /* The NICs to use on the way from own address `local` (NULL: any). nics: nics_list(). */
 GArray *verbs_choose(GPtrArray *nics, const struct transport_options *options, const char *local,
                      const char *pci, GError **error); /* of struct nic_choice */
+
+/* What poll(2) is to watch of an end, in fds [VERBS_FDS]. Returns how many. */
+uint32_t verbs_watch(const struct verbs_end *end, struct pollfd *fds);
 
 struct shelf *verbs_shelf_new(const struct shelf_config *config, GError **error);
 void verbs_shelf_free(struct shelf *shelf);

@@ -45,7 +45,8 @@ void peer_tell_news(struct reader *reader, struct peer *peer)
 void peer_close(struct reader *reader, struct peer *peer, const char *why)
 {
   if (why)
-    tcp_log(&reader->log, "lost the way to memory server %u (%s): %s", peer->server, peer->address, why);
+    transport_log(&reader->log, "lost the way to memory server %u (%s): %s", peer->server, peer->address,
+                  why);
   for (uint32_t i = 0; i < peer->lines; i++) {
     struct line *line = peer->line[i];
     line->peer = NULL;
@@ -140,7 +141,7 @@ static void on_regions(struct reader *reader, struct peer *peer, const struct ve
     struct verbs_region region;
     verbs_letter_region(letter, i, &region);
     if (!known_apply(peer->known, &region))
-      tcp_log(&reader->log, "memory server %u serves more than %u regions", peer->server, KNOWN_MAX);
+      transport_log(&reader->log, "memory server %u serves more than %u regions", peer->server, KNOWN_MAX);
   }
   peer->serial = MAX(peer->serial, letter->serial);
   peer_release(peer);
@@ -161,7 +162,7 @@ static void take_letter(struct reader *reader, uint32_t server, const struct ver
   } else if (letter->kind == VERBS_REGIONS) {
     on_regions(reader, peer, letter);
   } else {
-    tcp_log(&reader->log, "memory server %u sent a letter that only readers send", server);
+    transport_log(&reader->log, "memory server %u sent a letter that only readers send", server);
   }
 }
 
@@ -172,6 +173,6 @@ void verbs_reader_letter(struct reader *reader, uint32_t server, const uint8_t *
   if (verbs_letter_parse(data, size, &letter))
     take_letter(reader, server, &letter);
   else
-    tcp_log(&reader->log, "memory server %u sent a malformed letter", server);
+    transport_log(&reader->log, "memory server %u sent a malformed letter", server);
   verbs_unlock_and_wake(reader);
 }

@@ -3,10 +3,9 @@
  * While reads are under way it polls, and sleeps on the completion channels once nothing has come for a
  * while. */
 #include <errno.h>
-#include <poll.h>
 #include <sched.h>
-#include <unistd.h>
 
+#include "backend_real/bell.h"
 #include "backend_real/transport_verbs_reader.h"
 
 #define POLL_DONE 64       /* completions taken in at once */
@@ -105,13 +104,9 @@ static void arm(struct reader *reader)
 static uint32_t collect_fds(const struct reader *reader, struct pollfd *fds)
 {
   uint32_t count = 0;
-  int fd[VERBS_FDS];
-  fds[count++] = (struct pollfd){.fd = reader->wake_fd, .events = POLLIN};
-  for (uint32_t e = 0; e < reader->ends; e++) {
-    uint32_t of_end = reader->ops->fds(reader->end[e].end, fd);
-    for (uint32_t i = 0; i < of_end; i++)
-      fds[count++] = (struct pollfd){.fd = fd[i], .events = POLLIN};
-  }
+  fds[count++] = (struct pollfd){.fd = reader->bell, .events = POLLIN};
+  for (uint32_t e = 0; e < reader->ends; e++)
+    count += verbs_watch(reader->end[e].end, &fds[count]);
   return count;
 }
 
@@ -139,14 +134,13 @@ static void sleep_on(struct reader *reader, gint64 until_ns)
 {
   struct pollfd fds[1 + READER_ENDS_MAX * VERBS_FDS];
   uint32_t count = collect_fds(reader, fds);
-  uint64_t drained;
   gint64 wait_ns = until_ns ? MAX(until_ns - g_get_monotonic_time() * 1000, 0) : -1;
   g_mutex_unlock(&reader->lock);
   int ready = poll(fds, count, until_ns ? (int)(wait_ns / 1000000 + 1) : -1);
   if (ready < 0 && errno != EINTR)
     g_error("poll: %m");
-  if (ready > 0 && fds[0].revents && read(reader->wake_fd, &drained, sizeof drained) < 0 && errno != EAGAIN)
-    g_error("eventfd: %m");
+  if (ready > 0 && fds[0].revents)
+    bell_silence(reader->bell);
   g_mutex_lock(&reader->lock);
   if (ready > 0)
     woken(reader);

@@ -5,9 +5,9 @@
 #include "backend_real/transport_verbs_reader.h"
 
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "backend_real/bell.h"
 #include "core/error.h"
 
 /* --- lock
@@ -27,9 +27,7 @@ void verbs_unlock(struct reader *reader)
 
 void verbs_wake(struct reader *reader)
 {
-  const uint64_t one = 1;
-  if (write(reader->wake_fd, &one, sizeof one) < 0)
-    g_error("eventfd: %m");
+  bell_ring(reader->bell);
 }
 
 /* What another thread than the reader's own has ended is told by that one. */
@@ -102,7 +100,8 @@ static void find_way(struct reader *reader, struct peer *peer)
   if (route_local_address(peer->address, local, &error))
     peer->ends = open_ends(reader, local, peer->end, &error);
   if (peer->ends == 0)
-    tcp_log(&reader->log, "no way to memory server %u (%s): %s", peer->server, peer->address, error->message);
+    transport_log(&reader->log, "no way to memory server %u (%s): %s", peer->server, peer->address,
+                  error->message);
 }
 
 static struct peer *add_peer(struct reader *reader, uint32_t server)
@@ -237,7 +236,7 @@ static struct reader *reader_init(const struct reader_config *config)
   reader->attempt = (uint64_t)g_get_real_time();
   reader->peers = g_hash_table_new_full(NULL, NULL, NULL, peer_free);
   reader->in_order = g_ptr_array_new();
-  reader->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  reader->bell = bell_new();
   g_mutex_init(&reader->lock);
   list_init(&reader->over);
   list_init(&reader->free_reads);
@@ -294,7 +293,8 @@ void verbs_reader_free(struct reader *reader)
   for (uint32_t i = 0; i < reader->ends; i++)
     reader->ops->close(reader->end[i].end);
   free_pools(reader);
-  close(reader->wake_fd);
+  if (reader->bell >= 0)
+    close(reader->bell);
   g_hash_table_destroy(reader->peers);
   g_ptr_array_unref(reader->in_order);
   g_ptr_array_unref(reader->nics);

@@ -2,7 +2,7 @@
 #ifndef DM_TRANSPORT_VERBS_READER_H
 #define DM_TRANSPORT_VERBS_READER_H
 
-#include "backend_real/transport_tcp_log.h"
+#include "backend_real/transport_log.h"
 #include "backend_real/transport_verbs.h"
 #include "backend_real/transport_verbs_known.h"
 
@@ -88,7 +88,7 @@ struct reader_end {
 };
 
 struct reader {
-  struct tcp_log log;
+  struct transport_log log;
   struct memory *memory; /* [memories]: host arena, then GPUs' */
   uint32_t memories;
   actor_id self;
@@ -99,7 +99,7 @@ struct reader {
   GPtrArray *nics;
   const struct verbs_queue_ops *ops;
   uint64_t bytes; /* received; atomic */
-  int wake_fd;
+  int bell;       /* of the thread */
   GThread *thread;
 
   gint waiting; /* who want the lock besides the reader's own thread; atomic */

@@ -16,6 +16,8 @@
 
 #include <string.h>
 
+#include "backend_real/bell.h"
+
 /* Regions that ended whole are of no use to anybody: telling that can wait for a letter that must go, or this
  * many. */
 #define UNTOLD_MAX 256
@@ -116,7 +118,7 @@ static void expose(struct shelf *shelf, const struct span *span, uint64_t place)
     if (!shelf->ops->expose(shelf->rail[r], shelf->memory.base + place, span->bytes, &region->exposed[r],
                             &error)) {
       region->exposed[r].handle = NULL;
-      tcp_log(&shelf->log, "a part of model %u cannot be served: %s", span->model, error->message);
+      transport_log(&shelf->log, "a part of model %u cannot be served: %s", span->model, error->message);
       if (!shelf->failure)
         shelf->failure = g_strdup(error->message);
       conceal(shelf, region);
@@ -227,6 +229,6 @@ void verbs_shelf_serve(struct shelf *shelf, uint32_t model, uint64_t offset, uin
     tell_changes(shelf);
   }
   if (shelf_retire(shelf, g_get_monotonic_time() * 1000))
-    shelf_wake(shelf);
+    bell_ring(shelf->bell);
   g_mutex_unlock(&shelf->lock);
 }

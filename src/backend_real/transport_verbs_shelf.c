@@ -7,11 +7,10 @@
 #include "backend_real/transport_verbs_shelf.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "backend_real/bell.h"
 #include "backend_real/transport_tcp_socket.h"
 #include "core/error.h"
 
@@ -43,7 +42,7 @@ static void refuse(struct shelf *shelf, actor_id reader, uint64_t attempt, const
 {
   struct verbs_letter letter = {.kind = VERBS_REFUSE, .attempt = attempt};
   g_strlcpy(letter.why, why, sizeof letter.why);
-  tcp_log(&shelf->log, "refused reader %u.%u: %s", (guint)ACTOR_KIND(reader), ACTOR_INDEX(reader), why);
+  transport_log(&shelf->log, "refused reader %u.%u: %s", (guint)ACTOR_KIND(reader), ACTOR_INDEX(reader), why);
   shelf->refused++;
   post(shelf, reader, &letter);
 }
@@ -91,8 +90,8 @@ static void on_open(struct shelf *shelf, actor_id reader, const struct verbs_let
   if (!visitor || !visitor->admitted)
     refuse(shelf, reader, letter->attempt, "it is not admitted");
   else if (letter->attempt <= visitor->attempt)
-    tcp_log(&shelf->log, "a late or repeated letter of reader %u.%u is passed over",
-            (guint)ACTOR_KIND(reader), ACTOR_INDEX(reader));
+    transport_log(&shelf->log, "a late or repeated letter of reader %u.%u is passed over",
+                  (guint)ACTOR_KIND(reader), ACTOR_INDEX(reader));
   else if (ticket.reader != reader || ticket.model != NO_INDEX || ticket.serial != letter->attempt ||
            !ticket_accept(&ticket, &visitor->secret, shelf->index, &visitor->window))
     refuse(shelf, reader, letter->attempt, "its ticket is not good, or was used");
@@ -119,15 +118,15 @@ void verbs_shelf_letter(struct shelf *shelf, actor_id reader, const uint8_t *dat
   struct verbs_letter letter;
   g_mutex_lock(&shelf->lock);
   if (!verbs_letter_parse(data, size, &letter))
-    tcp_log(&shelf->log, "reader %u.%u sent a malformed letter", (guint)ACTOR_KIND(reader),
-            ACTOR_INDEX(reader));
+    transport_log(&shelf->log, "reader %u.%u sent a malformed letter", (guint)ACTOR_KIND(reader),
+                  ACTOR_INDEX(reader));
   else if (letter.kind == VERBS_OPEN)
     on_open(shelf, reader, &letter);
   else if (letter.kind == VERBS_NEWS || letter.kind == VERBS_CLOSE)
     on_news(shelf, reader, &letter);
   else
-    tcp_log(&shelf->log, "reader %u.%u sent a letter that only shelves send", (guint)ACTOR_KIND(reader),
-            ACTOR_INDEX(reader));
+    transport_log(&shelf->log, "reader %u.%u sent a letter that only shelves send", (guint)ACTOR_KIND(reader),
+                  ACTOR_INDEX(reader));
   g_mutex_unlock(&shelf->lock);
 }
 
@@ -165,13 +164,6 @@ void verbs_shelf_expel(struct shelf *shelf, actor_id reader)
 /* --- the thread that listens to the NICs
  * ---------------------------------------------------------------------------*/
 
-void shelf_wake(struct shelf *shelf)
-{
-  const uint64_t one = 1;
-  if (write(shelf->wake_fd, &one, sizeof one) < 0)
-    g_error("eventfd: %m");
-}
-
 /* One that broke serves nothing any more, and is told about once: its reader finds out by itself. */
 static void look_at_lines(struct shelf *shelf)
 {
@@ -183,8 +175,8 @@ static void look_at_lines(struct shelf *shelf)
         i++;
         continue;
       }
-      tcp_log(&shelf->log, "closed a line of reader %u.%u: %s", (guint)ACTOR_KIND(visitor->reader),
-              ACTOR_INDEX(visitor->reader), why);
+      transport_log(&shelf->log, "closed a line of reader %u.%u: %s", (guint)ACTOR_KIND(visitor->reader),
+                    ACTOR_INDEX(visitor->reader), why);
       shelf->refused++;
       shelf->ops->line_free(visitor->line[i]);
       visitor->line[i] = visitor->line[--visitor->lines];
@@ -195,13 +187,9 @@ static void look_at_lines(struct shelf *shelf)
 static uint32_t collect_fds(const struct shelf *shelf, struct pollfd *fds)
 {
   uint32_t count = 0;
-  int fd[VERBS_FDS];
-  fds[count++] = (struct pollfd){.fd = shelf->wake_fd, .events = POLLIN};
-  for (uint32_t r = 0; r < shelf->rails; r++) {
-    uint32_t of_rail = shelf->ops->fds(shelf->rail[r], fd);
-    for (uint32_t i = 0; i < of_rail; i++)
-      fds[count++] = (struct pollfd){.fd = fd[i], .events = POLLIN};
-  }
+  fds[count++] = (struct pollfd){.fd = shelf->bell, .events = POLLIN};
+  for (uint32_t r = 0; r < shelf->rails; r++)
+    count += verbs_watch(shelf->rail[r], &fds[count]);
   return count;
 }
 
@@ -218,7 +206,6 @@ static gpointer shelf_listen(gpointer data)
   struct shelf *shelf = data;
   struct pollfd fds[1 + VERBS_RAILS_MAX * VERBS_FDS];
   uint32_t count = collect_fds(shelf, fds);
-  uint64_t drained;
   g_mutex_lock(&shelf->lock);
   while (!shelf->stop) {
     gint64 now = g_get_monotonic_time() * 1000, next = shelf_retire(shelf, now);
@@ -227,8 +214,7 @@ static gpointer shelf_listen(gpointer data)
     if (poll(fds, count, wait_ms) < 0 && errno != EINTR)
       g_error("poll: %m");
     g_mutex_lock(&shelf->lock);
-    if (fds[0].revents && read(shelf->wake_fd, &drained, sizeof drained) < 0 && errno != EAGAIN)
-      g_error("eventfd: %m");
+    bell_silence(shelf->bell);
     if (!any_news(fds, count))
       continue;
     for (uint32_t r = 0; r < shelf->rails; r++)
@@ -284,7 +270,7 @@ struct shelf *verbs_shelf_new(const struct shelf_config *config, GError **error)
   shelf->in_order = g_ptr_array_new();
   shelf->regions = spans_new();
   shelf->untold = g_array_new(FALSE, FALSE, sizeof(struct verbs_region));
-  shelf->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  shelf->bell = bell_new();
   g_mutex_init(&shelf->lock);
   shelf->address_fd = socket_reserve(config->address, error);
   if (shelf->address_fd >= 0)
@@ -305,7 +291,7 @@ static void stop(struct shelf *shelf)
   g_mutex_lock(&shelf->lock);
   shelf->stop = TRUE;
   g_mutex_unlock(&shelf->lock);
-  shelf_wake(shelf);
+  bell_ring(shelf->bell);
   g_thread_join(shelf->thread);
 }
 
@@ -321,7 +307,8 @@ void verbs_shelf_free(struct shelf *shelf)
     shelf->ops->close(shelf->rail[r]);
   if (shelf->address_fd >= 0)
     close(shelf->address_fd);
-  close(shelf->wake_fd);
+  if (shelf->bell >= 0)
+    close(shelf->bell);
   spans_free(shelf->regions);
   g_array_unref(shelf->untold);
   g_ptr_array_unref(shelf->in_order);

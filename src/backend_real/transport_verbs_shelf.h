@@ -2,7 +2,7 @@
 #ifndef DM_TRANSPORT_VERBS_SHELF_H
 #define DM_TRANSPORT_VERBS_SHELF_H
 
-#include "backend_real/transport_tcp_log.h"
+#include "backend_real/transport_log.h"
 #include "backend_real/transport_verbs.h"
 #include "backend_real/transport_verbs_letter.h"
 #include "backend_real/transport_verbs_spans.h"
@@ -35,7 +35,7 @@ struct region {
 };
 
 struct shelf {
-  struct tcp_log log;
+  struct transport_log log;
   struct memory memory;
   uint32_t index;
   int address_fd; /* holds the address */
@@ -45,7 +45,7 @@ struct shelf {
   const struct verbs_queue_ops *ops;
   struct verbs_end *rail[VERBS_RAILS_MAX];
   uint32_t rails;
-  int wake_fd;
+  int bell; /* of the thread */
   GThread *thread;
 
   GMutex lock;
@@ -69,7 +69,5 @@ void shelf_tell_all(struct shelf *shelf, struct visitor *visitor);
 gint64 shelf_retire(struct shelf *shelf, gint64 now);
 /* All of them. */
 void shelf_retire_all(struct shelf *shelf);
-
-void shelf_wake(struct shelf *shelf);
 
 #endif

@@ -64,6 +64,31 @@ void verbs_device_close(struct verbs_device *device)
   g_free(device);
 }
 
+/* --- completion channels
+ * --------------------------------------------------------------------------------------------*/
+
+struct ibv_comp_channel *verbs_device_channel(const struct verbs_device *device)
+{
+  struct ibv_comp_channel *channel = ibv_create_comp_channel(device->context);
+  if (!channel || never_blocks(channel->fd))
+    return channel;
+  int saved = errno;
+  ibv_destroy_comp_channel(channel);
+  errno = saved;
+  return NULL;
+}
+
+void verbs_device_drain(struct ibv_comp_channel *channel, struct ibv_cq *cq)
+{
+  struct ibv_cq *of;
+  void *context;
+  unsigned events = 0;
+  while (ibv_get_cq_event(channel, &of, &context) == 0)
+    events++;
+  if (events > 0)
+    ibv_ack_cq_events(cq, events);
+}
+
 /* --- events
  * --------------------------------------------------------------------------------------------------------*/
 

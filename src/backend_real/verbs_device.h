@@ -20,6 +20,11 @@ struct verbs_device *verbs_device_open(const struct nic *nic, const struct nic_g
 /* All that was made of it is destroyed already. */
 void verbs_device_close(struct verbs_device *device);
 
+/* A channel for completions, whose descriptor never blocks; NULL: errno. */
+struct ibv_comp_channel *verbs_device_channel(const struct verbs_device *device);
+/* Takes in all that the channel of this queue has told. */
+void verbs_device_drain(struct ibv_comp_channel *channel, struct ibv_cq *cq);
+
 /* The next asynchronous event (its descriptor is context->async_fd, which never blocks). What concerns the
  * device or its port is logged, and may set `failed`. An error of a queue pair: *qp receives its context and
  * *why what it was (static), else NULL. FALSE: there is no event. */

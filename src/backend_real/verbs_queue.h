@@ -12,10 +12,10 @@
  * A shelf's line is ready to serve once connect has returned, so the reader may post as soon as it connected.
  *
  * Threads: all calls about one end and its lines are made one at a time (the transport holds a lock), on any
- * thread; none may block for longer than a command to the NIC takes, but open, expose and close. Between arm
- * and the next poll a thread sleeps in poll(2) on the descriptors, without the lock. An end may have threads
- * of its own (SRD without RDMA READ needs one at the shelf); they take care of themselves, and never call the
- * transport. */
+ * thread; none may block for longer than a command to the NIC takes, but open, expose, conceal and close.
+ * Between arm and the next poll a thread sleeps in poll(2) on the descriptors, without the lock. An end may
+ * have threads of its own (SRD without RDMA READ needs one at the shelf); they take care of themselves, and
+ * never call the transport. */
 #ifndef DM_VERBS_QUEUE_H
 #define DM_VERBS_QUEUE_H
 
@@ -78,6 +78,9 @@ struct verbs_window {
   uint64_t bytes;
 };
 
+/* Bytes that cover the bandwidth-delay product between two ports of so many Gbit/s; 0 = unknown. */
+uint64_t verbs_window_bytes(uint32_t a_gbit_s, uint32_t b_gbit_s);
+
 #define VERBS_OFFER_BYTES 128 /* most that an offer takes */
 
 struct verbs_queue_ops {
@@ -128,7 +131,7 @@ struct verbs_queue_ops {
   /* Descriptors to sleep on (poll(2), POLLIN). Returns how many, at most VERBS_FDS. Of a shelf's end: news of
    * its lines and its NIC. */
   uint32_t (*fds)(const struct verbs_end *end, int fd[]);
-  /* Called when one of them is readable, and only then: takes in what is to be known there, logs what
+  /* Called when one of them may be readable: takes in what is to be known there, logs what
    * happened to the NIC, marks lines broken. */
   void (*woken)(struct verbs_end *end);
 };

@@ -5,7 +5,6 @@
 #include "backend_real/verbs_rc.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -47,8 +46,8 @@ static gboolean make_queue(struct rc_end *end, GError **error)
   if (ibv_query_device(end->device->context, &attributes) != 0)
     return set_failed(error, end->base.name, "cannot be asked what it can");
   end->cq_room = (uint32_t)MIN(attributes.max_cqe, COMPLETIONS_MAX);
-  end->channel = ibv_create_comp_channel(end->device->context);
-  if (!end->channel || fcntl(end->channel->fd, F_SETFL, O_NONBLOCK) != 0)
+  end->channel = verbs_device_channel(end->device);
+  if (!end->channel)
     return set_failed(error, end->base.name, "cannot make a completion channel");
   end->cq = ibv_create_cq(end->device->context, (int)end->cq_room, NULL, end->channel, 0);
   return end->cq || set_failed(error, end->base.name, "cannot make a completion queue");
@@ -134,7 +133,7 @@ static void rc_woken(struct verbs_end *base)
   if (end->device->failed)
     rc_break_all(end, "its NIC failed");
   if (end->channel)
-    rc_take_events(end);
+    verbs_device_drain(end->channel, end->cq);
 }
 
 /* --- lines

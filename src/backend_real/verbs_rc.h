@@ -57,8 +57,6 @@ void rc_break_all(struct rc_end *end, const char *why);
 void rc_post(struct verbs_line *line, const struct verbs_read *read, uint32_t reads);
 uint32_t rc_poll(struct verbs_end *end, struct verbs_done *done, uint32_t room);
 void rc_arm(struct verbs_end *end);
-/* The channel is readable. */
-void rc_take_events(struct rc_end *end);
 /* Takes the line out of the news. */
 void rc_forget(struct rc_end *end, struct rc_line *line);
 

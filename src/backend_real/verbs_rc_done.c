@@ -157,14 +157,3 @@ void rc_arm(struct verbs_end *base)
   if (ibv_req_notify_cq(end->cq, 0) != 0)
     rc_break_all(end, "its NIC's completion queue tells nothing any more");
 }
-
-void rc_take_events(struct rc_end *end)
-{
-  struct ibv_cq *cq;
-  void *context;
-  unsigned events = 0;
-  while (ibv_get_cq_event(end->channel, &cq, &context) == 0)
-    events++;
-  if (events > 0)
-    ibv_ack_cq_events(end->cq, events);
-}

@@ -3,30 +3,12 @@
 
 #include <string.h>
 
+#include "backend_real/little_endian.h"
 #include "backend_real/verbs_queue.h"
-#include "core/units.h"
 
 /* Little-endian: "RC1\0", u32 qp, u32 psn, u32 mtu, u32 reads asked, u32 reads served, u32 gbit/s, u16 lid,
  * u8 ethernet, u8 0, gid. */
 static const uint8_t magic[4] = {'R', 'C', '1', 0};
-
-/* From when a read is posted until its completion has been taken in and another was posted in its place: a
- * fabric's round trip is a few us, waking a thread that sleeps some tens. */
-#define ROUND_TRIP_S 100e-6
-#define WINDOW_MIN   (2 * (uint64_t)READ_BYTES_MAX) /* one that moves and one that waits */
-#define WINDOW_MAX   (16 * (uint64_t)READ_BYTES_MAX)
-#define RATE_UNKNOWN 100 /* Gbit/s */
-
-static void put32(uint8_t *to, uint32_t value)
-{
-  for (unsigned i = 0; i < 4; i++)
-    to[i] = (uint8_t)(value >> 8 * i);
-}
-
-static uint32_t get32(const uint8_t *from)
-{
-  return from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 | (uint32_t)from[3] << 24;
-}
 
 void rc_offer_put(const struct rc_offer *offer, uint8_t wire[RC_OFFER_BYTES])
 {
@@ -78,9 +60,6 @@ uint32_t rc_reads(const struct rc_offer *reader, const struct rc_offer *shelf)
 
 void rc_window(const struct rc_offer *reader, const struct rc_offer *shelf, struct verbs_window *window)
 {
-  uint32_t a = reader->gbit_s ? reader->gbit_s : RATE_UNKNOWN,
-           b = shelf->gbit_s ? shelf->gbit_s : RATE_UNKNOWN;
-  double product = gbit_to_bytes_per_s(MIN(a, b)) * ROUND_TRIP_S;
   window->reads = MIN(2 * rc_reads(reader, shelf), RC_DEPTH);
-  window->bytes = (uint64_t)CLAMP(product, WINDOW_MIN, WINDOW_MAX);
+  window->bytes = verbs_window_bytes(reader->gbit_s, shelf->gbit_s);
 }

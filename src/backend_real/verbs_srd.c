@@ -10,7 +10,6 @@
 #define G_LOG_DOMAIN "transport"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <infiniband/efadv.h>
 #include <string.h>
 
@@ -111,8 +110,8 @@ static void efa_caps(const struct srd_device *device, struct srd_caps *caps)
 
 static gboolean efa_size(struct srd_device *device, uint32_t completions, GError **error)
 {
-  device->channel = ibv_create_comp_channel(device->verbs->context);
-  if (!device->channel || fcntl(device->channel->fd, F_SETFL, O_NONBLOCK) != 0)
+  device->channel = verbs_device_channel(device->verbs);
+  if (!device->channel)
     return set_failed(error, device, "cannot make a completion channel", errno) != NULL;
   device->cq = ibv_create_cq(device->verbs->context, (int)completions, NULL, device->channel, 0);
   return device->cq || set_failed(error, device, "cannot make a completion queue", errno);
@@ -316,13 +315,7 @@ static int efa_completion_fd(const struct srd_device *device)
 
 static void efa_drain(struct srd_device *device)
 {
-  struct ibv_cq *cq;
-  void *context;
-  unsigned events = 0;
-  while (ibv_get_cq_event(device->channel, &cq, &context) == 0)
-    events++;
-  if (events > 0)
-    ibv_ack_cq_events(device->cq, events);
+  verbs_device_drain(device->channel, device->cq);
 }
 
 static int efa_event_fd(const struct srd_device *device)

@@ -115,7 +115,7 @@ static void table_head(const struct plan *plan, struct table *table)
   table_cell(table, g_strdup("tried"), FALSE);
 }
 
-/* Why points could not be run, each reason once, by system. */
+/* Why points could not be run: of each system, the first of them. */
 static void print_notes(const struct plan *plan, FILE *out)
 {
   const char *before = "\n";

@@ -121,15 +121,6 @@ static void sets_init(struct sweep *sweep, char **given)
   sweep->sets = (char **)g_ptr_array_free(sets, FALSE);
 }
 
-static void axes_init(struct sweep *sweep, const GPtrArray *axes)
-{
-  sweep->axes = g_ptr_array_new_with_free_func((GDestroyNotify)axis_free);
-  for (guint i = 0; i < axes->len; i++) {
-    const struct axis *axis = axes->pdata[i];
-    g_ptr_array_add(sweep->axes, axis_new(axis->key, g_strdupv(axis->values)));
-  }
-}
-
 static gboolean seeds_init(struct sweep *sweep, guint repeat, uint64_t seed, GError **error)
 {
   if (repeat == 0)
@@ -186,7 +177,7 @@ static char *default_out(const char *name, const char *suffix)
 
 static gboolean sweep_init(struct sweep *sweep, const struct sweep_spec *spec, GError **error)
 {
-  axes_init(sweep, spec->axes);
+  sweep->axes = axes_copy(spec->axes);
   if (!check_sets(sweep, spec->sets, error))
     return FALSE;
   sets_init(sweep, spec->sets);

@@ -103,12 +103,17 @@ static int folder_identity(const struct sweep *sweep, GError **error)
   return sweep_facts_same(sweep->facts, facts, sweep->folder, error) ? 1 : -1;
 }
 
-static gboolean folder_write(const struct sweep *sweep, const char *name, const char *text, GError **error)
+static gboolean file_write(const char *path, const char *text, GError **error)
 {
-  g_autofree char *path = folder_file(sweep, name);
   g_autoptr(GError) failure = NULL;
   return g_file_set_contents(path, text, -1, &failure) ||
          input_error(error, path, 0, "cannot be written: %s", failure->message);
+}
+
+static gboolean folder_write(const struct sweep *sweep, const char *name, const char *text, GError **error)
+{
+  g_autofree char *path = folder_file(sweep, name);
+  return file_write(path, text, error);
 }
 
 static gboolean folder_mark(const struct sweep *sweep, GError **error)
@@ -290,8 +295,8 @@ gboolean sweep_join(struct sweep *sweep, GError **error)
 
 gboolean sweep_note_failure(const struct sweep *sweep, uint64_t task, GError **error)
 {
-  g_autofree char *name = g_strdup_printf("task-%06" G_GUINT64_FORMAT ".failed", task);
-  return folder_write(sweep, name, sweep->task[task].error, error);
+  g_autofree char *path = task_file(sweep, task, ".failed");
+  return file_write(path, sweep->task[task].error, error);
 }
 
 static gboolean merge(struct sweep *sweep, GError **error);

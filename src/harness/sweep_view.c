@@ -65,11 +65,7 @@ struct sweep_view *sweep_view_read(struct store_reader *reader, GError **error)
 struct sweep_view *sweep_view_empty(const GPtrArray *axes, uint64_t tasks)
 {
   struct sweep_view *view = g_new0(struct sweep_view, 1);
-  view->axes = g_ptr_array_new_with_free_func((GDestroyNotify)axis_free);
-  for (guint i = 0; i < axes->len; i++) {
-    const struct axis *axis = axes->pdata[i];
-    g_ptr_array_add(view->axes, axis_new(axis->key, g_strdupv(axis->values)));
-  }
+  view->axes = axes_copy(axes);
   view->runs = g_ptr_array_new();
   view->tasks = tasks;
   return view;

@@ -32,12 +32,17 @@ static gboolean is_number(const char *text)
          g_ascii_isdigit(digits[strlen(digits) - 1]) && decimals_of(text) <= DECIMALS_MAX;
 }
 
-static gboolean scaled(const char *text, int decimals, int64_t *value)
+static int64_t power_of_10(int decimals)
 {
   int64_t unit = 1;
   for (int i = 0; i < decimals; i++)
     unit *= 10;
-  return decimal_scaled(text, strlen(text), unit, value);
+  return unit;
+}
+
+static gboolean scaled(const char *text, int decimals, int64_t *value)
+{
+  return decimal_scaled(text, strlen(text), power_of_10(decimals), value);
 }
 
 /* FALSE: the text is no range. */
@@ -63,14 +68,12 @@ static gboolean range_parse(const char *text, struct range *range)
 
 static char *range_value(int64_t value, int decimals)
 {
-  int64_t unit = 1;
-  for (int i = 0; i < decimals; i++)
-    unit *= 10;
+  uint64_t unit = (uint64_t)power_of_10(decimals);
   uint64_t size = value < 0 ? -(uint64_t)value : (uint64_t)value;
   GString *text = g_string_new(value < 0 ? "-" : "");
-  g_string_append_printf(text, "%" G_GUINT64_FORMAT, size / (uint64_t)unit);
-  if (size % (uint64_t)unit) {
-    g_string_append_printf(text, ".%0*" G_GUINT64_FORMAT, decimals, size % (uint64_t)unit);
+  g_string_append_printf(text, "%" G_GUINT64_FORMAT, size / unit);
+  if (size % unit) {
+    g_string_append_printf(text, ".%0*" G_GUINT64_FORMAT, decimals, size % unit);
     while (text->str[text->len - 1] == '0')
       g_string_truncate(text, text->len - 1);
   }
@@ -199,6 +202,16 @@ void axis_free(struct axis *axis)
   g_free(axis->key);
   g_strfreev(axis->values);
   g_free(axis);
+}
+
+GPtrArray *axes_copy(const GPtrArray *axes)
+{
+  GPtrArray *copy = g_ptr_array_new_with_free_func((GDestroyNotify)axis_free);
+  for (guint i = 0; i < axes->len; i++) {
+    const struct axis *axis = axes->pdata[i];
+    g_ptr_array_add(copy, axis_new(axis->key, g_strdupv(axis->values)));
+  }
+  return copy;
 }
 
 char *axis_text(const struct axis *axis)

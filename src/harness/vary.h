@@ -22,6 +22,8 @@ struct axis *axis_parse(const char *text, GError **error);
 /* Takes values (at least one). */
 struct axis *axis_new(const char *key, char **values);
 void axis_free(struct axis *axis);
+/* Another list of the same axes; free with g_ptr_array_unref. */
+GPtrArray *axes_copy(const GPtrArray *axes);
 /* The values as one text that axis_parse reads back to them; free with g_free. */
 char *axis_text(const struct axis *axis);
 

@@ -7,6 +7,7 @@
 
 #include "backend_real/control_frame.h"
 #include "core/units.h"
+#include "../harness/temporary.h"
 
 #define PATIENCE_NS (20 * NS_PER_S)
 
@@ -153,16 +154,6 @@ struct lab *lab_new(gboolean encrypted)
   return lab;
 }
 
-static void remove_folder(const char *path)
-{
-  g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
-  for (const char *name; dir && (name = g_dir_read_name(dir)) != NULL;) {
-    g_autofree char *file = g_build_filename(path, name, NULL);
-    g_unlink(file);
-  }
-  g_rmdir(path);
-}
-
 void lab_free(struct lab *lab)
 {
   for (int i = 0; i < LAB_LINKS; i++) {
@@ -171,8 +162,8 @@ void lab_free(struct lab *lab)
   }
   hub_free(lab->hub);
   loop_free(lab->loop);
-  remove_folder(lab->authorized);
-  remove_folder(lab->folder);
+  tree_remove(lab->authorized);
+  tree_remove(lab->folder);
   g_free(lab->authorized);
   g_free(lab->folder);
   g_string_free(lab->log, TRUE);

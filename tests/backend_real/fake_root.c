@@ -1,8 +1,8 @@
 /* Fake machines; see fake_root.h. */
 #include "fake_root.h"
+#include "../harness/temporary.h"
 
 #include <criterion/criterion.h>
-#include <ftw.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,17 +17,9 @@ FakeRoot *fake_root_new(void)
   return root;
 }
 
-static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *walk)
-{
-  (void)status;
-  (void)kind;
-  (void)walk;
-  return remove(path);
-}
-
 void fake_root_free(FakeRoot *root)
 {
-  cr_assert_eq(nftw(root->path, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+  tree_remove(root->path);
   g_free(root->path);
   g_free(root);
 }

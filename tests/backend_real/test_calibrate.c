@@ -12,6 +12,7 @@
 #include "harness/hardware_file.h"
 #include "harness/profile_file.h"
 #include "spawned.h"
+#include "../harness/temporary.h"
 
 static const char profile_text[] = "# model: tiny\n# batch: 2\n# warm_latency_ms: 1\n# note: stays\n"
                                    "layer,kind,param_bytes,compute_us\n"
@@ -38,21 +39,11 @@ static void write_file(const char *folder, const char *name, const char *text)
   cr_assert(g_file_set_contents(path, text, -1, NULL));
 }
 
-static void remove_tree(const char *path)
-{
-  g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
-  for (const char *name; dir && (name = g_dir_read_name(dir)) != NULL;) {
-    g_autofree char *below = g_build_filename(path, name, NULL);
-    remove_tree(below);
-  }
-  g_remove(path);
-}
-
 typedef char Site;
 
 static void site_free(Site *site)
 {
-  remove_tree(site);
+  tree_remove(site);
   g_free(site);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Site, site_free)

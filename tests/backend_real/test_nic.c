@@ -83,6 +83,7 @@ Test(nic, roce_by_the_route)
       {{.local = "::1"}, "mlx5_0:1/3"},
       {{.local = "0.0.0.0"}, "mlx5_0:1/3"},
       {{.local = NULL}, "mlx5_0:1/3"},
+      {{.local = NULL, .pci = "0000:4f:00.0"}, "mlx5_1:1/3"},
       {{.local = "10.0.0.1", .gid_given = TRUE, .gid_index = 2}, "mlx5_0:1/2 mlx5_1:1/2"},
       {{.local = "10.0.0.1", .gid_given = TRUE, .gid_index = 5}, "mlx5_0:1/5"},
       {{.local = "10.0.0.1", .gid_given = TRUE, .gid_index = 9},

@@ -54,3 +54,23 @@ Test(real_world, a_cancelled_fetch_ends_when_its_reads_have)
     world_lab_close(&lab);
   }
 }
+
+static const char *at_17(const struct device *device, uint32_t gpu)
+{
+  (void)device;
+  cr_assert_eq(gpu, 0);
+  return "0000:17:00.0";
+}
+
+Test(real_world, the_arena_belongs_to_the_first_gpu)
+{
+  struct device_ops near = *device_by_name("host", NULL);
+  struct world_lab lab;
+  near.pci = at_17;
+  world_lab_open(&lab, 1, &(struct world_lab_options){.device = &near});
+  cr_expect_str_eq(the_reader->config.memory.pci, "0000:17:00.0");
+  world_lab_close(&lab);
+  world_lab_open(&lab, 1, &(struct world_lab_options){0});
+  cr_expect_null(the_reader->config.memory.pci, "the host device is not on PCI");
+  world_lab_close(&lab);
+}

@@ -209,8 +209,9 @@ void world_lab_open(struct world_lab *lab, uint32_t seed, const struct world_lab
   real_world_set_memory(lab->rw, &lab->memory, lab->images);
   real_world_set_actor(lab->rw, &actor, lab);
   struct transport_options transport = {0};
-  cr_assert(real_world_open_device(lab->rw, device_by_name("host", &error), 1, 0, TRUE,
-                                   catalog_bytes(lab->catalog, 0) + 4096, &error));
+  cr_assert(real_world_open_device(lab->rw,
+                                   options->device ? options->device : device_by_name("host", &error), 1, 0,
+                                   TRUE, catalog_bytes(lab->catalog, 0) + 4096, &error));
   cr_assert(real_world_open_reader(lab->rw, options->tcp ? &transport_tcp : &hand, &transport, &error));
   if (options->tcp)
     shelves_open(lab);

@@ -24,8 +24,9 @@ struct reader {
 extern struct reader *the_reader; /* one test a process */
 
 struct world_lab_options {
-  gboolean direct; /* loads land in GPU memory */
-  gboolean tcp;    /* over TCP, from SERVERS shelves in this process */
+  gboolean direct;                 /* loads land in GPU memory */
+  gboolean tcp;                    /* over TCP, from SERVERS shelves in this process */
+  const struct device_ops *device; /* NULL: the host */
 };
 
 enum { TAG_FETCH = 1, TAG_COPY = 1000, TAG_COMPUTE = 2000 };

@@ -1,4 +1,5 @@
 #include "program.h"
+#include "../harness/temporary.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -118,19 +119,9 @@ char *folder_new(void)
   return folder;
 }
 
-static void remove_tree(const char *path)
-{
-  g_autoptr(GDir) entries = g_file_test(path, G_FILE_TEST_IS_SYMLINK) ? NULL : g_dir_open(path, 0, NULL);
-  for (const char *name = entries ? g_dir_read_name(entries) : NULL; name; name = g_dir_read_name(entries)) {
-    g_autofree char *below = g_build_filename(path, name, NULL);
-    remove_tree(below);
-  }
-  remove(path);
-}
-
 void folder_remove(char *folder)
 {
-  remove_tree(folder);
+  tree_remove(folder);
   g_free(folder);
 }
 

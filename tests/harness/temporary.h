@@ -1,4 +1,4 @@
-/* Temporary files of the harness tests: each in a folder of its own, since tests run side by side. */
+/* Temporary files of tests: each in a folder of its own, since tests run side by side. */
 #ifndef TEMPORARY_H
 #define TEMPORARY_H
 
@@ -27,6 +27,17 @@ static inline void temporary_remove(char *path)
   g_free(path);
 }
 
+/* With all that is in it; links are removed, not followed. */
+static inline void tree_remove(const char *path)
+{
+  g_autoptr(GDir) dir = g_file_test(path, G_FILE_TEST_IS_SYMLINK) ? NULL : g_dir_open(path, 0, NULL);
+  for (const char *name = dir ? g_dir_read_name(dir) : NULL; name; name = g_dir_read_name(dir)) {
+    g_autofree char *below = g_build_filename(path, name, NULL);
+    tree_remove(below);
+  }
+  g_remove(path);
+}
+
 static inline char *temporary_folder(void)
 {
   char *folder = g_dir_make_tmp("distmind-test-XXXXXX", NULL);
@@ -34,15 +45,10 @@ static inline char *temporary_folder(void)
   return folder;
 }
 
-/* With the files in it; frees its path. */
+/* With all that is in it; frees its path. */
 static inline void temporary_folder_remove(char *folder)
 {
-  g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
-  for (const char *name = dir ? g_dir_read_name(dir) : NULL; name; name = g_dir_read_name(dir)) {
-    g_autofree char *path = g_build_filename(folder, name, NULL);
-    g_unlink(path);
-  }
-  g_rmdir(folder);
+  tree_remove(folder);
   g_free(folder);
 }
 

@@ -1,5 +1,6 @@
 /* Clusters of tests; see cluster.h. */
 #include "cluster.h"
+#include "../harness/temporary.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>
@@ -332,16 +333,6 @@ static char *end_all(ClusterLab *lab)
   return orphans;
 }
 
-static void remove_tree(const char *path)
-{
-  g_autoptr(GDir) entries = g_file_test(path, G_FILE_TEST_IS_SYMLINK) ? NULL : g_dir_open(path, 0, NULL);
-  for (const char *name = entries ? g_dir_read_name(entries) : NULL; name; name = g_dir_read_name(entries)) {
-    g_autofree char *below = g_build_filename(path, name, NULL);
-    remove_tree(below);
-  }
-  g_remove(path);
-}
-
 /* The first of them; NULL: none. */
 static char *left_behind(const ClusterLab *lab)
 {
@@ -352,7 +343,7 @@ static char *left_behind(const ClusterLab *lab)
 void lab_free(ClusterLab *lab)
 {
   g_autofree char *orphans = end_all(lab), *file = left_behind(lab);
-  remove_tree(lab->folder);
+  tree_remove(lab->folder);
   g_ptr_array_unref(lab->processes);
   g_free(lab->folder);
   g_free(lab->mark);

@@ -1,10 +1,10 @@
-/* What the TCP transport tells about its peers; see transport_tcp_log.h. */
+/* What a transport tells about its peers; see transport_log.h. */
 #define G_LOG_DOMAIN "transport"
 
-#include "backend_real/transport_tcp_log.h"
+#include "backend_real/transport_log.h"
 
 /* *hidden receives how many lines were kept back before this one. */
-static gboolean may_tell(struct tcp_log *log, guint *hidden)
+static gboolean may_tell(struct transport_log *log, guint *hidden)
 {
   gint64 second = g_get_monotonic_time() / G_USEC_PER_SEC;
   g_mutex_lock(&log->lock);
@@ -12,14 +12,14 @@ static gboolean may_tell(struct tcp_log *log, guint *hidden)
     log->second = second;
     log->lines = 0;
   }
-  gboolean may = log->lines++ < TCP_LOG_LINES;
+  gboolean may = log->lines++ < TRANSPORT_LOG_LINES;
   *hidden = may ? log->hidden : 0;
   log->hidden = may ? 0 : log->hidden + 1;
   g_mutex_unlock(&log->lock);
   return may;
 }
 
-void tcp_log(struct tcp_log *log, const char *format, ...)
+void transport_log(struct transport_log *log, const char *format, ...)
 {
   guint hidden;
   if (!may_tell(log, &hidden))
