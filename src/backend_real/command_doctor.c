@@ -51,7 +51,7 @@ const struct command command_doctor = {
         "node\"\n"
         "  what auto takes here   the RDMA devices by which peers are read that are reached from an address; "
         "of\n"
-        "                these, a GPU server takes those nearest to its first GPU\n"
+        "                these, a server of one GPU takes those nearest to it\n"
         "\n"
         "Exit status: 0, also where nothing is found; 2 bad usage.\n"
         "\n"

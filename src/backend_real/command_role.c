@@ -186,7 +186,7 @@ static gboolean run_memory_server(int argc, char **argv, GError **error)
 #define RDMA_HELP                                                                                            \
   "  --rdma-device D   RDMA devices to use, NAME[:PORT],...; default: those on the route to the peer (a "    \
   "GPU\n"                                                                                                    \
-  "                    server: of these, those nearest to its first GPU); on loopback the first active "     \
+  "                    server of one GPU: of these, those nearest to it); on loopback the first active "     \
   "one\n"                                                                                                    \
   "  --gid-index I     of its port; default: the one of the local address (RoCE v2 before v1)\n"
 

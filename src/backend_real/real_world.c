@@ -208,12 +208,13 @@ static gboolean gpu_memories(struct real_world *rw, struct memory **memories, GE
   return TRUE;
 }
 
-/* All GPUs of a server share its arena: its NICs are those near to the first. */
+/* All GPUs of a server share its arena. The NICs near to one GPU are right for a server that has one; of a
+ * larger one, each NIC of the route is near to some GPU. */
 static struct memory host_arena(const struct real_world *rw)
 {
   return (struct memory){.base = rw->memory->base,
                          .bytes = rw->memory->bytes,
-                         .pci = rw->device ? rw->device_ops->pci(rw->device, 0) : NULL};
+                         .pci = rw->gpus == 1 ? rw->device_ops->pci(rw->device, 0) : NULL};
 }
 
 gboolean real_world_open_reader(struct real_world *rw, const struct transport_ops *transport,
