@@ -211,7 +211,7 @@ $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/bench_%.o $(archives) $(BUILD)/link.s
 fuzz_driver := $(if $(filter 1,$(FUZZER)),,$(call objects,$(addprefix tests/fuzz/,driver.c mutate.c corpus.c)))
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(fuzz_driver) $(archives) $(BUILD)/link.stamp
 	$(call say,LINK)
-	$(call link)
+	$(call link,-Wl$(comma)--as-needed $(real_libraries))
 
 # Proves that a sanitizer's report is seen: tests/run.sh runs it before it trusts that there was none.
 $(BUILD)/tests/canary: $(BUILD)/obj/tests/canary.o $(BUILD)/link.stamp
