@@ -275,8 +275,8 @@ TRANSPORT_TEST(stopped_and_killed_shelf)
     return; /* its devices end at the process */
   struct ticket_secret secret = {.key = "of the stopped"};
   char address[64];
-  struct lab *lab = lab_new_reader(ops, ARENA_ALIGN, (READS + 1) * MIB, NULL);
-  pid_t child = lab_fork_shelf(lab, &secret, MIB, address);
+  pid_t child;
+  struct lab *lab = lab_new_apart(ops, (READS + 1) * MIB, MIB, &secret, &child, address);
   ops->reader_peer(lab->reader, LAB_SHELF, address, &secret);
   lab_pump(lab);
   lab_read(lab, 1, 0, 0, MIB, 0);

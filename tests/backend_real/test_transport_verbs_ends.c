@@ -168,9 +168,9 @@ VERBS_TEST(transport_verbs_ends, limits_of_locked_memory, 1)
 VERBS_TEST(transport_verbs_ends, a_killed_shelf_is_noticed, 1)
 {
   enum { UNDER_WAY = 16 };
-  struct lab *lab = lab_new_reader(ops, ARENA_ALIGN, UNDER_WAY * MIB, NULL);
   char address[64];
-  pid_t child = lab_fork_shelf(lab, &lab->secret, MIB, address);
+  pid_t child;
+  struct lab *lab = lab_new_apart(ops, UNDER_WAY * MIB, MIB, NULL, &child, address);
   gint64 killed = 0;
   uint32_t asked = 0;
   ops->reader_peer(lab->reader, LAB_SHELF, address, &lab->secret);

@@ -122,8 +122,7 @@ struct shelf_config lab_shelf_config(struct lab *lab, const char *address,
   return config;
 }
 
-struct lab *lab_new_reader(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
-                           const struct transport_options *options)
+static struct lab *lab_new(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes)
 {
   struct lab *lab = g_new0(struct lab, 1);
   lab->ops = ops;
@@ -135,10 +134,22 @@ struct lab *lab_new_reader(const struct transport_ops *ops, uint64_t from_bytes,
   g_cond_init(&lab->changed);
   g_queue_init(&lab->letters);
   cr_assert(ticket_secret_random(&lab->secret, NULL));
+  return lab;
+}
+
+static void lab_open_reader(struct lab *lab, const struct transport_options *options)
+{
   struct reader_config config = lab_reader_config(lab, options);
   g_autoptr(GError) error = NULL;
-  lab->reader = ops->reader_new(&config, &error);
+  lab->reader = lab->ops->reader_new(&config, &error);
   cr_assert(lab->reader, "%s", error ? error->message : "");
+}
+
+struct lab *lab_new_reader(const struct transport_ops *ops, uint64_t from_bytes, uint64_t to_bytes,
+                           const struct transport_options *options)
+{
+  struct lab *lab = lab_new(ops, from_bytes, to_bytes);
+  lab_open_reader(lab, options);
   return lab;
 }
 
@@ -302,7 +313,7 @@ static void serve_alone(struct lab *lab, const struct ticket_secret *secret, uin
   }
 }
 
-pid_t lab_fork_shelf(struct lab *lab, const struct ticket_secret *secret, uint64_t bytes, char address[64])
+static pid_t fork_shelf(struct lab *lab, const struct ticket_secret *secret, uint64_t bytes, char address[64])
 {
   int ends[2];
   cr_assert_eq(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
@@ -315,6 +326,15 @@ pid_t lab_fork_shelf(struct lab *lab, const struct ticket_secret *secret, uint64
   lab->remote = ends[0];
   cr_assert_eq(recv(lab->remote, address, 64, 0), 64);
   return child;
+}
+
+struct lab *lab_new_apart(const struct transport_ops *ops, uint64_t to_bytes, uint64_t bytes,
+                          const struct ticket_secret *secret, pid_t *child, char address[64])
+{
+  struct lab *lab = lab_new(ops, ARENA_ALIGN, to_bytes);
+  *child = fork_shelf(lab, secret ? secret : &lab->secret, bytes, address);
+  lab_open_reader(lab, NULL);
+  return lab;
 }
 
 void lab_run_over_transports(void (*test)(const struct transport_ops *))

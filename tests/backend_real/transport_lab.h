@@ -32,7 +32,7 @@ struct lab {
   GCond changed;
   GQueue letters;         /* of struct lab_letter, not delivered yet */
   GQueue caught;          /* of struct lab_letter: those for other readers than the lab's */
-  int remote;             /* socket to a shelf in another process (lab_fork_shelf); -1: none */
+  int remote;             /* socket to a shelf in another process (lab_new_apart); -1: none */
   uint8_t end[LAB_READS]; /* enum lab_end, by tag */
   uint32_t good, failed;
 };
@@ -72,9 +72,11 @@ uint8_t lab_byte(uint32_t model, uint64_t offset);
 gboolean lab_has(const struct lab *lab, uint32_t model, uint64_t offset, uint64_t to, uint64_t bytes);
 gboolean lab_blank(const struct lab *lab, uint64_t to, uint64_t bytes);
 
-/* A shelf in a process of its own, which serves model 1, `bytes` bytes of 0, to LAB_READER until it is
- * killed; tells its address. The lab's reader may then be given it as a peer; at most one at a time. */
-pid_t lab_fork_shelf(struct lab *lab, const struct ticket_secret *secret, uint64_t bytes, char address[64]);
+/* A lab with a reader, and a shelf in a process of its own, which serves model 1, `bytes` bytes of 0, to
+ * LAB_READER until it is killed; tells its address. The reader may then be given it as a peer. secret NULL:
+ * the lab's. The process is forked before the reader has threads, whose locks it would inherit. */
+struct lab *lab_new_apart(const struct transport_ops *ops, uint64_t to_bytes, uint64_t bytes,
+                          const struct ticket_secret *secret, pid_t *child, char address[64]);
 
 /* A test that runs over every transport that can be used here, and over verbs on a fake EFA with and without
  * RDMA READ. */
