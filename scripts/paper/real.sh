@@ -3,7 +3,7 @@
 # builds both and calls this. Writes results/paper-real.md: parts 1, 5, 7 and 8 made small, each run by distmind-real (GPUs where there
 # are, else processors in their place; TCP over loopback) and by the simulator beside it. Takes about three minutes.
 #
-# Times of real runs are those of this machine now: the file is not committed. Run so far on processors; not run on a GPU.
+# Times of real runs are those of this machine now: the file is not committed. results/real-h200-paper.md is that of one H200.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 sim=$1 real=$2
