@@ -230,12 +230,17 @@ static void sleep_on(struct srd_lab *lab, gint64 deadline)
       verbs_srd.woken(lab->reader[of[i]]);
 }
 
+void srd_lab_turn(struct srd_lab *lab, gint64 deadline)
+{
+  if (!srd_lab_poll(lab))
+    sleep_on(lab, deadline);
+}
+
 void srd_lab_wait(struct srd_lab *lab, uint32_t ended)
 {
   gint64 deadline = g_get_monotonic_time() + WAIT_US;
   while (lab->ended < ended)
-    if (!srd_lab_poll(lab))
-      sleep_on(lab, deadline);
+    srd_lab_turn(lab, deadline);
 }
 
 /* What did not land, or not to the end, may have written in its place, and nowhere else. */

@@ -68,6 +68,9 @@ uint64_t srd_lab_ask_as(struct srd_lab *lab, uint32_t reader, uint32_t shelf, ui
 void srd_lab_end(struct srd_lab *lab, const struct verbs_done *done);
 /* FALSE: nothing has ended. */
 gboolean srd_lab_poll(struct srd_lab *lab);
+/* Takes in what has ended, or sleeps until something has, or a second is over: the transport does so, and
+ * without it no clock ticks. */
+void srd_lab_turn(struct srd_lab *lab, gint64 deadline);
 /* Until so many have ended in all; sleeps as the transport does. */
 void srd_lab_wait(struct srd_lab *lab, uint32_t ended);
 /* Nothing is written but where reads land. Last of all: clears the arenas. */

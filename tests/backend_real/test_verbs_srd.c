@@ -124,7 +124,7 @@ SRD_TEST(a_lost_reader_holds_up_nobody)
     srd_lab_ask_any(lab, 1, i % SHELVES, 10000);
   gint64 deadline = g_get_monotonic_time() + WAIT_US;
   while (lab->pair[1][0].under_way + lab->pair[1][1].under_way + lab->pair[1][2].under_way > 0) {
-    srd_lab_poll(lab);
+    srd_lab_turn(lab, deadline);
     cr_assert_lt(g_get_monotonic_time(), deadline);
   }
   for (uint32_t i = 40; i < lab->asked; i++)
@@ -146,7 +146,7 @@ SRD_TEST(a_shelf_shuts_a_reader_out)
     srd_lab_ask_any(lab, i % READERS, 0, 10000);
   gint64 deadline = g_get_monotonic_time() + WAIT_US;
   while (!verbs_srd.broken(lab->pair[0][0].reader)) {
-    srd_lab_poll(lab);
+    srd_lab_turn(lab, deadline);
     cr_assert_lt(g_get_monotonic_time(), deadline);
   }
   srd_lab_wait(lab, lab->asked);
