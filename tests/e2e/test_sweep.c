@@ -326,6 +326,8 @@ Test(sweep, a_forced_sweep_is_resumed_without_force)
   g_autofree char *old = sweeps_query(folder, "x.db", "SELECT choices FROM axis", NULL);
   cr_assert_str_eq(old, "1,2", "what was there is gone before there is anything new");
   arguments[9] = NULL; /* without --force and --jobs */
+  g_autofree char *wal = g_build_filename(tasks, "task-000001.db.partial-wal", NULL);
+  g_unlink(wal); /* of the one that was killed: it would be taken for the next one's */
   struct program *again = program_start(folder, arguments);
   cr_assert(folder_await(tasks, "task-000001.db.partial-wal"));
   program_signal(again, SIGINT);
