@@ -78,8 +78,8 @@ gboolean lab_blank(const struct lab *lab, uint64_t to, uint64_t bytes);
 struct lab *lab_new_apart(const struct transport_ops *ops, uint64_t to_bytes, uint64_t bytes,
                           const struct ticket_secret *secret, pid_t *child, char address[64]);
 
-/* A test that runs over every transport that can be used here, and over verbs on a fake EFA with and without
- * RDMA READ. */
+/* A test that runs over every transport that can be used here, and, where there is no RDMA device, over verbs
+ * on a fake EFA with and without RDMA READ. */
 void lab_run_over_transports(void (*test)(const struct transport_ops *));
 #define TRANSPORT_TEST(NAME)                                                                                 \
   static void NAME(const struct transport_ops *ops);                                                         \
