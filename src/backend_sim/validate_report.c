@@ -41,12 +41,17 @@ struct row {
   double real, simulated, error; /* error in per cent; NaN: the real figure is 0 and the other is not */
 };
 
-static double figure_value(const struct figures *figures, const struct compared *c)
+static const struct figure_field *field_of(const struct compared *c)
 {
   for (const struct figure_field *field = figure_fields; field->name; field++)
     if (g_strcmp0(field->group, c->group) == 0 && g_str_equal(field->name, c->name))
-      return field->integer ? (double)figure_integer(figures, field) : figure_real(figures, field);
+      return field;
   g_assert_not_reached();
+}
+
+static double figure_value(const struct figures *figures, const struct compared *c)
+{
+  return figure_number(figures, field_of(c));
 }
 
 static double error_percent(const struct validation *v, const struct compared *c)
@@ -90,11 +95,6 @@ static struct row row_of(const GPtrArray *runs, const struct compared *c)
 static gboolean row_within(const struct row *row)
 {
   return row->compared->bound == 0 || fabs(row->error) <= row->compared->bound;
-}
-
-static char *figure_name(const struct compared *c)
-{
-  return c->group ? g_strconcat(c->group, "_", c->name, NULL) : g_strdup(c->name);
 }
 
 /* --- systems
@@ -161,7 +161,7 @@ static void add_row(struct table *table, const char *system, const struct row *r
 {
   gboolean off = !row_within(row);
   table_cell(table, g_strdup(system), FALSE);
-  table_cell(table, figure_name(row->compared), FALSE);
+  table_cell(table, figure_column(field_of(row->compared)), FALSE);
   table_cell(table, g_strdup_printf("%.6g", row->real), FALSE);
   table_cell(table, g_strdup_printf("%.6g", row->simulated), FALSE);
   table_cell(table, percent_text(row->error), off);
@@ -211,7 +211,7 @@ void validate_report(FILE *out, const GPtrArray *validations, gboolean colour)
 
 static void write_row(struct json_writer *json, const struct row *row)
 {
-  g_autofree char *name = figure_name(row->compared);
+  g_autofree char *name = figure_column(field_of(row->compared));
   json_key(json, name);
   json_object_open(json);
   json_key(json, "real");

@@ -1,97 +1,10 @@
 /* The comparison table; see report.h. */
 #include "harness/report.h"
-#include "harness/figures.h"
+#include "harness/report_column.h"
 #include "harness/table.h"
 #include <string.h>
 
 #define TEXT_WIDTH 110 /* of wrapped lines under the table */
-
-enum best { BEST_NONE, BEST_HIGH, BEST_LOW };
-
-/* Latencies of a system that completed nothing are unknown, not 0. */
-struct column {
-  const char *title;
-  double (*value)(const struct figures *figures);
-  enum best best;
-  gboolean integer;
-  gboolean needs_completed;
-};
-
-static double value_requests(const struct figures *f)
-{
-  return (double)f->requests;
-}
-
-static double value_completed(const struct figures *f)
-{
-  return (double)f->completed;
-}
-
-static double value_rejected(const struct figures *f)
-{
-  return (double)f->rejected;
-}
-
-static double value_failed(const struct figures *f)
-{
-  return (double)f->failed;
-}
-
-static double value_throughput(const struct figures *f)
-{
-  return f->throughput_rps;
-}
-
-static double value_mean(const struct figures *f)
-{
-  return f->latency_ms.mean;
-}
-
-static double value_p50(const struct figures *f)
-{
-  return f->latency_ms.p50;
-}
-
-static double value_p99(const struct figures *f)
-{
-  return f->latency_ms.p99;
-}
-
-static double value_slo(const struct figures *f)
-{
-  return 100 * f->slo_attainment;
-}
-
-static double value_gpu(const struct figures *f)
-{
-  return 100 * f->gpu_utilization;
-}
-
-static double value_loads(const struct figures *f)
-{
-  return (double)f->loads_host + (double)f->loads_ssd + (double)f->loads_remote +
-         (double)f->loads_process_start;
-}
-
-static double value_net(const struct figures *f)
-{
-  return (double)f->net_bytes / (double)BYTES_PER_GB;
-}
-
-static const struct column columns[] = {
-    {.title = "requests", .value = value_requests, .integer = TRUE},
-    {.title = "completed", .value = value_completed, .integer = TRUE},
-    {.title = "rejected", .value = value_rejected, .integer = TRUE},
-    {.title = "failed", .value = value_failed, .integer = TRUE},
-    {.title = "req/s", .value = value_throughput, .best = BEST_HIGH},
-    {.title = "mean ms", .value = value_mean, .best = BEST_LOW, .needs_completed = TRUE},
-    {.title = "p50 ms", .value = value_p50, .best = BEST_LOW, .needs_completed = TRUE},
-    {.title = "p99 ms", .value = value_p99, .best = BEST_LOW, .needs_completed = TRUE},
-    {.title = "SLO %", .value = value_slo, .best = BEST_HIGH},
-    {.title = "GPU %", .value = value_gpu},
-    {.title = "loads", .value = value_loads, .integer = TRUE},
-    {.title = "net GB", .value = value_net},
-};
 
 /* Bounds of what any system could reach do not compete. */
 static gboolean is_bound(const struct report_run *run)
@@ -99,38 +12,19 @@ static gboolean is_bound(const struct report_run *run)
   return strcmp(run->info.system, "ideal") == 0 || strcmp(run->info.system, "ideal-shared") == 0;
 }
 
-/* Decimals that all cells of a column share, from its largest value, so that the points stand under each
- * other. */
-static const char *format_for(const struct column *column, const struct report_run *runs, size_t count)
+static gboolean competes(const struct report_column *column, const struct report_run *run)
 {
-  if (column->integer)
-    return "%.0f";
-  double largest = 0;
-  for (size_t i = 0; i < count; i++)
-    largest = MAX(largest, column->value(&runs[i].figures));
-  return largest < 10 ? "%.3f" : largest < 1000 ? "%.2f" : "%.1f";
-}
-
-static gboolean has_value(const struct column *column, const struct report_run *run)
-{
-  return !column->needs_completed || run->figures.completed > 0;
-}
-
-static char *cell_text(const struct column *column, const char *format, const struct report_run *run)
-{
-  char text[G_ASCII_DTOSTR_BUF_SIZE + 320]; /* room for the largest double in %.3f */
-  if (!has_value(column, run))
-    return g_strdup("-");
-  return g_strdup(g_ascii_formatd(text, sizeof text, format, column->value(&run->figures)));
+  return !is_bound(run) && report_column_known(column, &run->figures);
 }
 
 /* Index of the best run of a column, or -1: no contest, or all who compete show the same. */
-static int best_run(const struct column *column, char **texts, const struct report_run *runs, size_t count)
+static int best_run(const struct report_column *column, char **texts, const struct report_run *runs,
+                    size_t count)
 {
   int best = -1;
   gboolean differ = FALSE;
   for (size_t i = 0; column->best != BEST_NONE && i < count; i++) {
-    if (is_bound(&runs[i]) || !has_value(column, &runs[i]))
+    if (!competes(column, &runs[i]))
       continue;
     if (best < 0) {
       best = (int)i;
@@ -144,36 +38,36 @@ static int best_run(const struct column *column, char **texts, const struct repo
   return differ ? best : -1;
 }
 
-/* Fills one column's cells into texts and marks (both [count]). TRUE if one is marked. What reads equal is
- * marked alike: a difference that the table does not show is none. */
-static gboolean fill_column(const struct column *column, const struct report_run *runs, size_t count,
-                            char **texts, gboolean *marks)
+/* Marks ([count]) the best of a column's texts; TRUE if one is. What reads equal is marked alike: a
+ * difference that the table does not show is none. */
+static gboolean mark_best(const struct report_column *column, const struct report_run *runs, size_t count,
+                          char **texts, gboolean *marks)
 {
-  const char *format = format_for(column, runs, count);
-  for (size_t i = 0; i < count; i++)
-    texts[i] = cell_text(column, format, &runs[i]);
   int best = best_run(column, texts, runs, count);
   for (size_t i = 0; i < count; i++)
-    marks[i] =
-        best >= 0 && !is_bound(&runs[i]) && has_value(column, &runs[i]) && strcmp(texts[i], texts[best]) == 0;
+    marks[i] = best >= 0 && competes(column, &runs[i]) && strcmp(texts[i], texts[best]) == 0;
   return best >= 0;
 }
 
 static gboolean print_figures(FILE *out, const struct report_run *runs, size_t count, gboolean colour)
 {
-  size_t width = G_N_ELEMENTS(columns);
-  g_autofree char **texts = g_new0(char *, width *count);
-  g_autofree gboolean *marks = g_new0(gboolean, width * count);
+  g_autofree const struct figures **figures = g_new0(const struct figures *, count);
+  g_autofree char **texts = g_new0(char *, REPORT_COLUMNS *count);
+  g_autofree gboolean *marks = g_new0(gboolean, REPORT_COLUMNS * count);
   gboolean marked = FALSE;
-  for (size_t c = 0; c < width; c++)
-    marked |= fill_column(&columns[c], runs, count, texts + c * count, marks + c * count);
-  g_autoptr(Table) table = table_new(width + 1, 1);
+  for (size_t i = 0; i < count; i++)
+    figures[i] = &runs[i].figures;
+  for (size_t c = 0; c < REPORT_COLUMNS; c++) {
+    report_column_texts(&report_columns[c], figures, count, texts + c * count);
+    marked |= mark_best(&report_columns[c], runs, count, texts + c * count, marks + c * count);
+  }
+  g_autoptr(Table) table = table_new(REPORT_COLUMNS + 1, 1);
   table_cell(table, g_strdup("system"), FALSE);
-  for (size_t c = 0; c < width; c++)
-    table_cell(table, g_strdup(columns[c].title), FALSE);
+  for (size_t c = 0; c < REPORT_COLUMNS; c++)
+    table_cell(table, g_strdup(report_columns[c].title), FALSE);
   for (size_t i = 0; i < count; i++) {
     table_cell(table, g_strdup(runs[i].info.system), FALSE);
-    for (size_t c = 0; c < width; c++)
+    for (size_t c = 0; c < REPORT_COLUMNS; c++)
       table_cell(table, texts[c * count + i], marks[c * count + i]);
   }
   table_print(table, out, colour);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "harness/report_column.h"
 #include "harness/store_schema.h"
 #include "harness/table.h"
 
@@ -116,86 +117,36 @@ const char *axis_title(const GPtrArray *axes, guint axis)
   return without_section(key);
 }
 
-struct column {
-  const char *title;
-  double (*value)(const struct figures *figures);
-  gboolean needs_completed; /* latencies of nothing are unknown, not 0 */
-};
-
-static double value_throughput(const struct figures *f)
-{
-  return f->throughput_rps;
-}
-
-static double value_mean(const struct figures *f)
-{
-  return f->latency_ms.mean;
-}
-
-static double value_p50(const struct figures *f)
-{
-  return f->latency_ms.p50;
-}
-
-static double value_p99(const struct figures *f)
-{
-  return f->latency_ms.p99;
-}
-
-static double value_slo(const struct figures *f)
-{
-  return 100 * f->slo_attainment;
-}
-
-static double value_gpu(const struct figures *f)
-{
-  return 100 * f->gpu_utilization;
-}
-
-static const struct column columns[] = {
-    {"req/s", value_throughput, FALSE}, {"mean ms", value_mean, TRUE}, {"p50 ms", value_p50, TRUE},
-    {"p99 ms", value_p99, TRUE},        {"SLO %", value_slo, FALSE},   {"GPU %", value_gpu, FALSE},
-};
+static const enum report_column_id shown[] = {COLUMN_THROUGHPUT, COLUMN_MEAN, COLUMN_P50,
+                                              COLUMN_P99,        COLUMN_SLO,  COLUMN_GPU};
+#define SHOWN G_N_ELEMENTS(shown)
 
 static const struct stored_run *run_at(const struct sweep_view *view, guint index)
 {
   return view->runs->pdata[index];
 }
 
-/* Decimals that all cells of a column share, so that the points stand under each other. */
-static const char *format_for(const struct sweep_view *view, const struct column *column)
-{
-  double largest = 0;
-  for (guint i = 0; i < view->runs->len; i++)
-    largest = MAX(largest, column->value(&run_at(view, i)->figures));
-  return largest < 10 ? "%.3f" : largest < 1000 ? "%.2f" : "%.1f";
-}
-
-static char *cell_text(const struct column *column, const char *format, const struct figures *figures)
-{
-  char text[G_ASCII_DTOSTR_BUF_SIZE + 320]; /* room for the largest double in %.3f */
-  if (column->needs_completed && figures->completed == 0)
-    return g_strdup("-");
-  return g_strdup(g_ascii_formatd(text, sizeof text, format, column->value(figures)));
-}
-
 static void print_runs(const struct sweep_view *view, FILE *out)
 {
-  const char *formats[G_N_ELEMENTS(columns)];
-  g_autoptr(Table) table = table_new(view->axes->len + 1 + G_N_ELEMENTS(columns), view->axes->len + 1);
+  guint count = view->runs->len;
+  g_autofree const struct figures **figures = g_new0(const struct figures *, count);
+  g_autofree char **texts = g_new0(char *, SHOWN *count);
+  for (guint run = 0; run < count; run++)
+    figures[run] = &run_at(view, run)->figures;
+  for (size_t c = 0; c < SHOWN; c++)
+    report_column_texts(&report_columns[shown[c]], figures, count, texts + c * count);
+  g_autoptr(Table) table = table_new(view->axes->len + 1 + SHOWN, view->axes->len + 1);
   for (guint i = 0; i < view->axes->len; i++)
     table_cell(table, g_strdup(axis_title(view->axes, i)), FALSE);
   table_cell(table, g_strdup("system"), FALSE);
-  for (size_t c = 0; c < G_N_ELEMENTS(columns); c++) {
-    formats[c] = format_for(view, &columns[c]);
-    table_cell(table, g_strdup(columns[c].title), FALSE);
-  }
-  for (guint run = 0; run < view->runs->len; run++) {
+  for (size_t c = 0; c < SHOWN; c++)
+    table_cell(table, g_strdup(report_columns[shown[c]].title), FALSE);
+  for (guint run = 0; run < count; run++) {
     for (guint i = 0; i < view->axes->len; i++)
       table_cell(table, g_strdup(sweep_view_value(view, run, i)), FALSE);
     table_cell(table, g_strdup(run_at(view, run)->system), FALSE);
-    for (size_t c = 0; c < G_N_ELEMENTS(columns); c++)
-      table_cell(table, cell_text(&columns[c], formats[c], &run_at(view, run)->figures), FALSE);
+    for (size_t c = 0; c < SHOWN; c++)
+      table_cell(table, texts[c * count + run], FALSE);
   }
   table_print(table, out, FALSE);
 }
