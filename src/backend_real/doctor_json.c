@@ -7,20 +7,7 @@
 
 static void text_at(struct json_writer *json, const char *key, const char *text)
 {
-  json_key(json, key);
-  json_string(json, text && *text ? text : NULL);
-}
-
-static void boolean_at(struct json_writer *json, const char *key, gboolean value)
-{
-  json_key(json, key);
-  json_boolean(json, value);
-}
-
-static void number_at(struct json_writer *json, const char *key, uint64_t value)
-{
-  json_key(json, key);
-  json_integer(json, value);
+  json_string_at(json, key, text && *text ? text : NULL);
 }
 
 static void known_at(struct json_writer *json, const char *key, int64_t value, gboolean known)
@@ -59,12 +46,11 @@ static void write_limit(struct json_writer *json, const char *key, const struct 
 
 static void write_nodes(struct json_writer *json, GArray *nodes)
 {
-  json_key(json, "numa_nodes");
-  json_array_open(json);
+  json_array_at(json, "numa_nodes");
   for (guint i = 0; i < nodes->len; i++) {
     const struct doctor_node *node = &g_array_index(nodes, struct doctor_node, i);
     json_object_open(json);
-    number_at(json, "node", node->id);
+    json_integer_at(json, "node", node->id);
     text_at(json, "processors", node->processors);
     known_at(json, "bytes", (int64_t)node->bytes, node->bytes > 0);
     known_at(json, "free_bytes", (int64_t)node->free_bytes, node->bytes > 0);
@@ -75,14 +61,13 @@ static void write_nodes(struct json_writer *json, GArray *nodes)
 
 static void write_pages(struct json_writer *json, const struct doctor_host *host)
 {
-  json_key(json, "huge_pages");
-  json_array_open(json);
+  json_array_at(json, "huge_pages");
   for (guint i = 0; i < host->pools->len; i++) {
     const struct doctor_pool *pool = &g_array_index(host->pools, struct doctor_pool, i);
     json_object_open(json);
-    number_at(json, "page_bytes", pool->page_bytes);
-    number_at(json, "pages", pool->pages);
-    number_at(json, "free_pages", pool->free_pages);
+    json_integer_at(json, "page_bytes", pool->page_bytes);
+    json_integer_at(json, "pages", pool->pages);
+    json_integer_at(json, "free_pages", pool->free_pages);
     json_object_close(json);
   }
   json_array_close(json);
@@ -91,8 +76,7 @@ static void write_pages(struct json_writer *json, const struct doctor_host *host
 
 static void write_host(struct json_writer *json, const struct doctor_host *host)
 {
-  json_key(json, "machine");
-  json_object_open(json);
+  json_object_at(json, "machine");
   text_at(json, "kernel", host->kernel);
   text_at(json, "processor", host->processor);
   text_at(json, "processors_online", host->online);
@@ -103,7 +87,7 @@ static void write_host(struct json_writer *json, const struct doctor_host *host)
   write_nodes(json, host->nodes);
   write_pages(json, host);
   write_limit(json, "locked_memory_bytes", &host->memlock);
-  boolean_at(json, "cap_ipc_lock", host->ipc_lock);
+  json_boolean_at(json, "cap_ipc_lock", host->ipc_lock);
   write_limit(json, "open_files", &host->files);
   text_at(json, "iommu", host->iommu);
   json_object_close(json);
@@ -132,14 +116,12 @@ static void write_gpu(struct json_writer *json, const struct gpu_facts *gpu)
 
 static void write_gpus(struct json_writer *json, const struct doctor_gpus *gpus)
 {
-  json_key(json, "gpus");
-  json_object_open(json);
+  json_object_at(json, "gpus");
   text_at(json, "cuda_missing", gpus->cuda_missing);
   text_at(json, "cuda", gpus->cuda);
   text_at(json, "driver", gpus->driver);
-  boolean_at(json, "peer_memory_module", gpus->peer_memory);
-  json_key(json, "list");
-  json_array_open(json);
+  json_boolean_at(json, "peer_memory_module", gpus->peer_memory);
+  json_array_at(json, "list");
   for (guint i = 0; i < gpus->list->len; i++)
     write_gpu(json, gpus->list->pdata[i]);
   json_array_close(json);
@@ -151,14 +133,13 @@ static void write_gpus(struct json_writer *json, const struct doctor_gpus *gpus)
 
 static void write_gids(struct json_writer *json, const struct nic *nic)
 {
-  json_key(json, "gids");
-  json_array_open(json);
+  json_array_at(json, "gids");
   for (guint i = 0; i < nic->gids->len; i++) {
     const struct nic_gid *gid = &g_array_index(nic->gids, struct nic_gid, i);
     char address[46];
     nic_gid_text(gid, address);
     json_object_open(json);
-    number_at(json, "index", gid->index);
+    json_integer_at(json, "index", gid->index);
     text_at(json, "type", gid->type);
     text_at(json, "address", address);
     json_object_close(json);
@@ -170,23 +151,22 @@ static void write_nic(struct json_writer *json, const struct nic *nic)
 {
   json_object_open(json);
   text_at(json, "device", nic->device);
-  number_at(json, "port", nic->port);
+  json_integer_at(json, "port", nic->port);
   text_at(json, "link", nic->kind == NIC_SRD ? "EFA" : nic->ethernet ? "RoCE" : "InfiniBand");
   text_at(json, "state", nic->state);
-  boolean_at(json, "active", nic->active);
-  json_key(json, "gbit_s");
-  json_real(json, nic->gbit_s > 0 ? nic->gbit_s : NAN);
-  number_at(json, "mtu", nic->mtu);
+  json_boolean_at(json, "active", nic->active);
+  json_real_at(json, "gbit_s", nic->gbit_s > 0 ? nic->gbit_s : NAN);
+  json_integer_at(json, "mtu", nic->mtu);
   text_at(json, "netdev", nic->netdev);
   text_at(json, "pci", nic->pci);
   known_at(json, "numa_node", nic->numa, nic->numa >= 0);
-  number_at(json, "lid", nic->lid);
-  number_at(json, "reads_asked", nic->reads_asked);
-  number_at(json, "reads_served", nic->reads_served);
-  number_at(json, "region_max_bytes", nic->region_max);
-  number_at(json, "regions_max", nic->regions_max);
-  boolean_at(json, "dma_buf", nic->dmabuf);
-  boolean_at(json, "rdma_read", nic->kind == NIC_RC || nic->srd_reads);
+  json_integer_at(json, "lid", nic->lid);
+  json_integer_at(json, "reads_asked", nic->reads_asked);
+  json_integer_at(json, "reads_served", nic->reads_served);
+  json_integer_at(json, "region_max_bytes", nic->region_max);
+  json_integer_at(json, "regions_max", nic->regions_max);
+  json_boolean_at(json, "dma_buf", nic->dmabuf);
+  json_boolean_at(json, "rdma_read", nic->kind == NIC_RC || nic->srd_reads);
   known_at(json, "srd_read_max_bytes", nic->srd_read_max, nic->kind == NIC_SRD);
   write_gids(json, nic);
   json_object_close(json);
@@ -194,16 +174,13 @@ static void write_nic(struct json_writer *json, const struct nic *nic)
 
 static void write_rdma(struct json_writer *json, const struct doctor *d)
 {
-  json_key(json, "rdma");
-  json_object_open(json);
-  boolean_at(json, "ib_uverbs_module", d->rdma.verbs_module);
-  json_key(json, "ports");
-  json_array_open(json);
+  json_object_at(json, "rdma");
+  json_boolean_at(json, "ib_uverbs_module", d->rdma.verbs_module);
+  json_array_at(json, "ports");
   for (guint i = 0; i < d->nics->len; i++)
     write_nic(json, d->nics->pdata[i]);
   json_array_close(json);
-  json_key(json, "unusable");
-  json_array_open(json);
+  json_array_at(json, "unusable");
   for (guint i = 0; i < d->rdma.unusable->len; i++) {
     const struct doctor_unusable *unusable = d->rdma.unusable->pdata[i];
     json_object_open(json);
@@ -218,8 +195,7 @@ static void write_rdma(struct json_writer *json, const struct doctor *d)
 
 static void write_distances(struct json_writer *json, const struct doctor *d)
 {
-  json_key(json, "distances");
-  json_array_open(json);
+  json_array_at(json, "distances");
   for (guint gpu = 0; gpu < d->gpus.list->len; gpu++)
     for (guint i = 0; i < d->nics->len; i++) {
       const struct gpu_facts *facts = d->gpus.list->pdata[gpu];
@@ -228,7 +204,7 @@ static void write_distances(struct json_writer *json, const struct doctor *d)
       text_at(json, "gpu_pci", facts->pci);
       known_at(json, "gpu", facts->ordinal, facts->ordinal >= 0);
       text_at(json, "device", nic->device);
-      number_at(json, "port", nic->port);
+      json_integer_at(json, "port", nic->port);
       text_at(json, "way", pci_distance_text(d->distance[gpu * d->nics->len + i]));
       json_object_close(json);
     }
@@ -244,11 +220,9 @@ static void write_kinds(struct json_writer *json, const char *key, GArray *kinds
   for (guint i = kinds->len; i-- > 0;)
     if (!g_array_index(kinds, struct doctor_kind, i).missing)
       taken = g_array_index(kinds, struct doctor_kind, i).name;
-  json_key(json, key);
-  json_object_open(json);
+  json_object_at(json, key);
   text_at(json, "auto", taken);
-  json_key(json, "kinds");
-  json_array_open(json);
+  json_array_at(json, "kinds");
   for (guint i = 0; i < kinds->len; i++) {
     const struct doctor_kind *kind = &g_array_index(kinds, struct doctor_kind, i);
     json_object_open(json);
@@ -262,20 +236,18 @@ static void write_kinds(struct json_writer *json, const char *key, GArray *kinds
 
 static void write_routes(struct json_writer *json, GPtrArray *routes)
 {
-  json_key(json, "routes");
-  json_array_open(json);
+  json_array_at(json, "routes");
   for (guint i = 0; i < routes->len; i++) {
     const struct doctor_route *route = routes->pdata[i];
     json_object_open(json);
     text_at(json, "local", *route->local ? route->local : "loopback");
-    json_key(json, "chosen");
-    json_array_open(json);
+    json_array_at(json, "chosen");
     for (guint k = 0; k < route->chosen->len; k++) {
       const struct nic_choice *choice = &g_array_index(route->chosen, struct nic_choice, k);
       json_object_open(json);
       text_at(json, "device", choice->nic->device);
-      number_at(json, "port", choice->nic->port);
-      number_at(json, "gid", choice->gid.index);
+      json_integer_at(json, "port", choice->nic->port);
+      json_integer_at(json, "gid", choice->gid.index);
       json_object_close(json);
     }
     json_array_close(json);
@@ -286,8 +258,7 @@ static void write_routes(struct json_writer *json, GPtrArray *routes)
 
 static void write_advice(struct json_writer *json, GPtrArray *all)
 {
-  json_key(json, "advice");
-  json_array_open(json);
+  json_array_at(json, "advice");
   for (guint i = 0; i < all->len; i++) {
     const struct doctor_advice *advice = all->pdata[i];
     json_object_open(json);

@@ -73,8 +73,7 @@ static void json_field(struct json_writer *json, const GLogField *f)
       g_str_equal(f->key, "GLIB_OLD_LOG_API"))
     return;
   g_autofree char *key = g_ascii_strdown(g_str_equal(f->key, "GLIB_DOMAIN") ? "domain" : f->key, -1);
-  json_key(json, key);
-  json_string(json, f->value);
+  json_string_at(json, key, f->value);
 }
 
 static void write_json(GLogLevelFlags level, const GLogField *fields, gsize count)
@@ -90,12 +89,9 @@ static void write_json(GLogLevelFlags level, const GLogField *fields, gsize coun
   g_autofree char *time = g_date_time_format(now, "%Y-%m-%dT%H:%M:%S.%fZ");
   struct json_writer *json = json_writer_new_stream(memory);
   json_object_open(json);
-  json_key(json, "time");
-  json_string(json, time);
-  json_key(json, "level");
-  json_string(json, level_name(level));
-  json_key(json, "pid");
-  json_integer(json, (uint64_t)getpid());
+  json_string_at(json, "time", time);
+  json_string_at(json, "level", level_name(level));
+  json_integer_at(json, "pid", (uint64_t)getpid());
   for (gsize i = 0; i < count; i++)
     json_field(json, &fields[i]);
   json_object_close(json);

@@ -1,6 +1,8 @@
 /* What a plan says: its table, JSON object and figure; see plan.h. */
 #include "backend_sim/plan.h"
 
+#include <math.h>
+
 #include "harness/json_writer.h"
 #include "harness/plot_plan.h"
 #include "harness/setting.h"
@@ -162,34 +164,27 @@ void plan_table(const struct plan *plan, FILE *out)
 /* --- the JSON object
  * ------------------------------------------------------------------------------------------------*/
 
-static void write_figure(const struct plan *plan, struct json_writer *json, uint64_t search, int64_t index)
+static void figure_at(const struct plan *plan, struct json_writer *json, const char *key, uint64_t search,
+                      int64_t index)
 {
-  if (index >= 0 && has_value(plan, search, (uint32_t)index))
-    json_real(json, task_at(plan, search, (uint32_t)index)->value);
-  else
-    json_string(json, NULL);
+  gboolean known = index >= 0 && has_value(plan, search, (uint32_t)index);
+  json_real_at(json, key, known ? task_at(plan, search, (uint32_t)index)->value : NAN);
 }
 
 static void write_tried(const struct plan *plan, struct json_writer *json, uint64_t search)
 {
-  json_key(json, "tried");
-  json_array_open(json);
+  json_array_at(json, "tried");
   for (uint32_t n = 0; n < plan->values; n++) {
     uint32_t index = plan->most ? plan->values - 1 - n : n;
     const struct plan_task *task = task_at(plan, search, index);
     if (!task->asked)
       continue;
     json_object_open(json);
-    json_key(json, "value");
-    json_value(json, plan_value(plan, index));
-    json_key(json, "figure");
-    write_figure(plan, json, search, index);
-    json_key(json, "holds");
-    json_boolean(json, task->verdict == VERDICT_YES);
-    if (!has_value(plan, search, index)) {
-      json_key(json, "error");
-      json_string(json, plan->sweep->task[plan_task_of(plan, search, index)].error);
-    }
+    json_value_at(json, "value", plan_value(plan, index));
+    figure_at(plan, json, "figure", search, index);
+    json_boolean_at(json, "holds", task->verdict == VERDICT_YES);
+    if (!has_value(plan, search, index))
+      json_string_at(json, "error", plan->sweep->task[plan_task_of(plan, search, index)].error);
     json_object_close(json);
   }
   json_array_close(json);
@@ -199,26 +194,18 @@ static void write_answer(const struct plan *plan, struct json_writer *json, uint
 {
   const struct bisection *b = &plan->result[search];
   json_object_open(json);
-  json_key(json, "settings");
-  json_object_open(json);
-  for (guint i = 1; i < plan->sweep->axes->len; i++) {
-    json_key(json, axis_at(plan, i)->key);
-    json_value(json, other_value(plan, search, i));
-  }
+  json_object_at(json, "settings");
+  for (guint i = 1; i < plan->sweep->axes->len; i++)
+    json_value_at(json, axis_at(plan, i)->key, other_value(plan, search, i));
   json_object_close(json);
-  json_key(json, "system");
-  json_string(json, plan_system(plan, search));
-  json_key(json, "answer");
+  json_string_at(json, "system", plan_system(plan, search));
   if (b->found)
-    json_value(json, plan_value(plan, b->answer));
+    json_value_at(json, "answer", plan_value(plan, b->answer));
   else
-    json_string(json, NULL);
-  json_key(json, "figure");
-  write_figure(plan, json, search, b->found ? (int64_t)b->answer : -1);
-  json_key(json, plan->most ? "above" : "below");
-  write_figure(plan, json, search, index_before(plan, search));
-  json_key(json, "monotone");
-  json_boolean(json, b->monotone);
+    json_string_at(json, "answer", NULL);
+  figure_at(plan, json, "figure", search, b->found ? (int64_t)b->answer : -1);
+  figure_at(plan, json, plan->most ? "above" : "below", search, index_before(plan, search));
+  json_boolean_at(json, "monotone", b->monotone);
   write_tried(plan, json, search);
   json_object_close(json);
 }
@@ -227,25 +214,16 @@ char *plan_json(const struct plan *plan, const char *experiment)
 {
   g_autoptr(JsonWriter) json = json_writer_new();
   json_object_open(json);
-  json_key(json, "schema");
-  json_integer(json, 1);
-  json_key(json, "experiment");
-  json_string(json, experiment);
-  json_key(json, "key");
-  json_string(json, axis_at(plan, 0)->key);
-  json_key(json, "wanted");
-  json_string(json, plan->most ? "greatest" : "least");
-  json_key(json, "hold");
-  json_object_open(json);
-  json_key(json, "figure");
-  json_string(json, plan->hold.name);
-  json_key(json, "relation");
-  json_string(json, plan->hold.at_least ? ">=" : "<=");
-  json_key(json, "bound");
-  json_real(json, plan->hold.bound);
+  json_integer_at(json, "schema", 1);
+  json_string_at(json, "experiment", experiment);
+  json_string_at(json, "key", axis_at(plan, 0)->key);
+  json_string_at(json, "wanted", plan->most ? "greatest" : "least");
+  json_object_at(json, "hold");
+  json_string_at(json, "figure", plan->hold.name);
+  json_string_at(json, "relation", plan->hold.at_least ? ">=" : "<=");
+  json_real_at(json, "bound", plan->hold.bound);
   json_object_close(json);
-  json_key(json, "answers");
-  json_array_open(json);
+  json_array_at(json, "answers");
   for (uint64_t search = 0; search < plan->searches; search++)
     write_answer(plan, json, search);
   json_array_close(json);

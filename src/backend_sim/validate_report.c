@@ -212,31 +212,13 @@ void validate_report(FILE *out, const GPtrArray *validations, gboolean colour)
 static void write_row(struct json_writer *json, const struct row *row)
 {
   g_autofree char *name = figure_column(field_of(row->compared));
-  json_key(json, name);
-  json_object_open(json);
-  json_key(json, "real");
-  json_real(json, row->real);
-  json_key(json, "simulated");
-  json_real(json, row->simulated);
-  json_key(json, "error_percent");
-  json_real(json, row->error);
-  if (row->compared->bound > 0) {
-    json_key(json, "bound_percent");
-    json_real(json, row->compared->bound);
-  }
+  json_object_at(json, name);
+  json_real_at(json, "real", row->real);
+  json_real_at(json, "simulated", row->simulated);
+  json_real_at(json, "error_percent", row->error);
+  if (row->compared->bound > 0)
+    json_real_at(json, "bound_percent", row->compared->bound);
   json_object_close(json);
-}
-
-static void write_text(struct json_writer *json, const char *key, const char *text)
-{
-  json_key(json, key);
-  json_string(json, text);
-}
-
-static void write_number(struct json_writer *json, const char *key, uint64_t number)
-{
-  json_key(json, key);
-  json_integer(json, number);
 }
 
 static void write_system(struct json_writer *json, const GPtrArray *runs)
@@ -245,14 +227,13 @@ static void write_system(struct json_writer *json, const GPtrArray *runs)
   rows_fill(runs, rows);
   struct verdict v = verdict_of(runs, rows);
   json_object_open(json);
-  write_text(json, "system", v.system);
-  write_number(json, "databases", v.runs);
-  write_text(json, "load", v.replayed ? "replayed" : "simulated");
-  write_number(json, "cores", v.cores);
-  write_number(json, "processes", v.processes);
-  write_text(json, "verdict", !v.judged ? "not judged" : v.within ? "within" : "outside");
-  json_key(json, "figures");
-  json_object_open(json);
+  json_string_at(json, "system", v.system);
+  json_integer_at(json, "databases", v.runs);
+  json_string_at(json, "load", v.replayed ? "replayed" : "simulated");
+  json_integer_at(json, "cores", v.cores);
+  json_integer_at(json, "processes", v.processes);
+  json_string_at(json, "verdict", !v.judged ? "not judged" : v.within ? "within" : "outside");
+  json_object_at(json, "figures");
   for (gsize i = 0; i < G_N_ELEMENTS(compared); i++)
     write_row(json, &rows[i]);
   json_object_close(json);
@@ -264,10 +245,9 @@ char *validate_json(const char *experiment, const GPtrArray *validations)
   g_autoptr(JsonWriter) json = json_writer_new();
   g_autoptr(GPtrArray) systems = by_system(validations);
   json_object_open(json);
-  write_number(json, "schema", 1);
-  write_text(json, "experiment", experiment);
-  json_key(json, "systems");
-  json_array_open(json);
+  json_integer_at(json, "schema", 1);
+  json_string_at(json, "experiment", experiment);
+  json_array_at(json, "systems");
   for (guint s = 0; s < systems->len; s++)
     write_system(json, systems->pdata[s]);
   json_array_close(json);

@@ -110,15 +110,11 @@ static void write_groups(struct json_writer *json, const struct prediction *p)
   json_array_open(json);
   for (uint32_t j = 0; j < g->groups; j++) {
     json_object_open(json);
-    json_key(json, "layers");
-    json_integer(json, g->first_layer[j + 1] - g->first_layer[j]);
-    json_key(json, "bytes");
-    json_integer(json, g->bytes[j]);
+    json_integer_at(json, "layers", g->first_layer[j + 1] - g->first_layer[j]);
+    json_integer_at(json, "bytes", g->bytes[j]);
     static const char *const keys[] = {"net_ms", "pcie_ms", "compute_ms"};
-    for (int stage = 0; stage < 3; stage++) {
-      json_key(json, keys[stage]);
-      json_real(json, has_stage(p, stage) ? p->stages[j][stage] / 1e6 : NAN);
-    }
+    for (int stage = 0; stage < 3; stage++)
+      json_real_at(json, keys[stage], has_stage(p, stage) ? p->stages[j][stage] / 1e6 : NAN);
     json_object_close(json);
   }
   json_array_close(json);
@@ -130,30 +126,19 @@ static void print_json(const struct prediction *p, uint32_t count, const struct 
   g_autofree char *grouping = grouping_policy_format(policy);
   g_autoptr(JsonWriter) json = json_writer_new();
   json_object_open(json);
-  json_key(json, "model");
-  json_string(json, profile->name);
-  json_key(json, "hardware");
-  json_string(json, hardware);
-  json_key(json, "grouping");
-  json_string(json, grouping);
-  json_key(json, "timing");
-  json_string(json, profile->timing[0].estimated ? "estimated" : "measured");
-  json_key(json, "param_bytes");
-  json_integer(json, profile->param_bytes);
-  json_key(json, "resident_ms");
-  json_real(json, resident / 1e6);
-  json_key(json, "sources");
-  json_array_open(json);
+  json_string_at(json, "model", profile->name);
+  json_string_at(json, "hardware", hardware);
+  json_string_at(json, "grouping", grouping);
+  json_string_at(json, "timing", profile->timing[0].estimated ? "estimated" : "measured");
+  json_integer_at(json, "param_bytes", profile->param_bytes);
+  json_real_at(json, "resident_ms", resident / 1e6);
+  json_array_at(json, "sources");
   for (uint32_t i = 0; i < count; i++) {
     json_object_open(json);
-    json_key(json, "source");
-    json_string(json, p[i].source);
-    json_key(json, "path");
-    json_string(json, p[i].direct ? "gpudirect" : "host");
-    json_key(json, "latency_ms");
-    json_real(json, p[i].latency_ns / 1e6);
-    json_key(json, "bound_ms");
-    json_real(json, p[i].bound_ns / 1e6);
+    json_string_at(json, "source", p[i].source);
+    json_string_at(json, "path", p[i].direct ? "gpudirect" : "host");
+    json_real_at(json, "latency_ms", p[i].latency_ns / 1e6);
+    json_real_at(json, "bound_ms", p[i].bound_ns / 1e6);
     json_key(json, "groups");
     write_groups(json, &p[i]);
     json_object_close(json);

@@ -149,3 +149,48 @@ const char *real_format(double value, char buffer[G_ASCII_DTOSTR_BUF_SIZE])
   }
   return buffer;
 }
+
+/* --- members
+ * --------------------------------------------------------------------------------------------------------*/
+
+void json_object_at(struct json_writer *json, const char *key)
+{
+  json_key(json, key);
+  json_object_open(json);
+}
+
+void json_array_at(struct json_writer *json, const char *key)
+{
+  json_key(json, key);
+  json_array_open(json);
+}
+
+void json_string_at(struct json_writer *json, const char *key, const char *text)
+{
+  json_key(json, key);
+  json_string(json, text);
+}
+
+void json_boolean_at(struct json_writer *json, const char *key, gboolean value)
+{
+  json_key(json, key);
+  json_boolean(json, value);
+}
+
+void json_integer_at(struct json_writer *json, const char *key, uint64_t value)
+{
+  json_key(json, key);
+  json_integer(json, value);
+}
+
+void json_real_at(struct json_writer *json, const char *key, double value)
+{
+  json_key(json, key);
+  json_real(json, value);
+}
+
+void json_value_at(struct json_writer *json, const char *key, const char *text)
+{
+  json_key(json, key);
+  json_value(json, text);
+}

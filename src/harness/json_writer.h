@@ -35,6 +35,15 @@ void json_value(struct json_writer *json, const char *text);
 /* Nanoseconds as microseconds with three decimals, exactly; value >= 0. */
 void json_microseconds(struct json_writer *json, int64_t ns);
 
+/* Members of the object that is open: the key, and its value or what opens one. */
+void json_object_at(struct json_writer *json, const char *key);
+void json_array_at(struct json_writer *json, const char *key);
+void json_string_at(struct json_writer *json, const char *key, const char *text);
+void json_boolean_at(struct json_writer *json, const char *key, gboolean value);
+void json_integer_at(struct json_writer *json, const char *key, uint64_t value);
+void json_real_at(struct json_writer *json, const char *key, double value);
+void json_value_at(struct json_writer *json, const char *key, const char *text);
+
 /* The fewest digits that strtod reads back to the same double. Locale-independent. */
 const char *real_format(double value, char buffer[G_ASCII_DTOSTR_BUF_SIZE]);
 

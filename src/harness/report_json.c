@@ -11,10 +11,8 @@ void report_json_figures(struct json_writer *json, const struct figures *figures
       if (group)
         json_object_close(json);
       group = field->group;
-      if (group) {
-        json_key(json, group);
-        json_object_open(json);
-      }
+      if (group)
+        json_object_at(json, group);
     }
     json_key(json, field->name);
     if (field->integer)
@@ -28,20 +26,14 @@ char *report_json(const struct report_run *runs, size_t count)
 {
   g_autoptr(JsonWriter) json = json_writer_new();
   json_object_open(json);
-  json_key(json, "schema");
-  json_integer(json, 1);
-  json_key(json, "experiment");
-  json_string(json, count ? runs[0].info.experiment : NULL);
-  json_key(json, "backend");
-  json_string(json, count ? runs[0].info.backend : NULL);
-  json_key(json, "seed");
-  json_integer(json, count ? runs[0].info.seed : 0);
-  json_key(json, "runs");
-  json_array_open(json);
+  json_integer_at(json, "schema", 1);
+  json_string_at(json, "experiment", count ? runs[0].info.experiment : NULL);
+  json_string_at(json, "backend", count ? runs[0].info.backend : NULL);
+  json_integer_at(json, "seed", count ? runs[0].info.seed : 0);
+  json_array_at(json, "runs");
   for (size_t i = 0; i < count; i++) {
     json_object_open(json);
-    json_key(json, "system");
-    json_string(json, runs[i].info.system);
+    json_string_at(json, "system", runs[i].info.system);
     report_json_figures(json, &runs[i].figures);
     json_object_close(json);
   }

@@ -221,36 +221,30 @@ static gboolean read_letter(struct octets_view *v, const struct message_limits *
   return bytes && message_decode(bytes, (size_t)size, limits, message);
 }
 
+/* Where an input's fields go: the tables' structs begin as what they are read into does. Inputs have letters,
+ * u64, u32 and actors alone. */
+G_STATIC_ASSERT(offsetof(struct seam_mail, peer) == 0 && offsetof(struct seam_peer, peer) == 0);
+G_STATIC_ASSERT(offsetof(struct seam_tag, tag) == 0 && offsetof(struct completion, tag) == 0);
+
+static void *field_of(struct seam_input *input, const struct seam_field *f)
+{
+  gboolean has_peer = input->kind == SEAM_MESSAGE || input->kind == SEAM_PEER_LOST;
+  return has_peer ? (char *)&input->peer : (char *)&input->completion + f->offset;
+}
+
 gboolean seam_read_input(enum seam_kind kind, const uint8_t *data, size_t size,
                          const struct message_limits *limits, struct seam_input *input)
 {
   struct octets_view v = octets_view_of(data, size);
-  gboolean good = TRUE;
-  uint32_t status = OP_DONE;
+  gboolean good = seam_is_input(kind);
   *input = (struct seam_input){.kind = kind};
-  switch (kind) {
-  case SEAM_START:
-    break;
-  case SEAM_MESSAGE:
-    input->peer = view_small(&v);
-    good = read_letter(&v, limits, &input->message);
-    break;
-  case SEAM_TIMER_DUE:
-    input->completion.tag = view_number(&v);
-    break;
-  case SEAM_COMPLETION:
-    input->completion.tag = view_number(&v);
-    status = view_small(&v);
-    input->completion.bytes = view_number(&v);
-    input->completion.steps = view_number(&v);
-    input->completion.groups = view_small(&v);
-    break;
-  case SEAM_PEER_LOST:
-    input->peer = view_small(&v);
-    break;
-  default:
-    good = FALSE;
+  for (const struct seam_field *f = good ? seam_fields[kind] : nothing; f->name; f++) {
+    if (f->kind == SEAM_LETTER)
+      good = good && read_letter(&v, limits, &input->message);
+    else if (f->kind == SEAM_U64)
+      *(uint64_t *)field_of(input, f) = view_number(&v);
+    else
+      *(uint32_t *)field_of(input, f) = view_small(&v);
   }
-  input->completion.status = (enum op_status)status;
-  return good && v.good && v.at == v.end && status <= OP_CANCELLED;
+  return good && v.good && v.at == v.end && (uint32_t)input->completion.status <= OP_CANCELLED;
 }

@@ -57,23 +57,9 @@ struct timeline *timeline_create(const char *path, int64_t from_ns, int64_t to_n
                                 .to_ns = to_ns > 0 ? to_ns : INT64_MAX};
   timeline->json = json_writer_new_stream(file);
   json_object_open(timeline->json);
-  json_key(timeline->json, "displayTimeUnit");
-  json_string(timeline->json, "ms");
-  json_key(timeline->json, "traceEvents");
-  json_array_open(timeline->json);
+  json_string_at(timeline->json, "displayTimeUnit", "ms");
+  json_array_at(timeline->json, "traceEvents");
   return timeline;
-}
-
-static void text_member(struct json_writer *json, const char *key, const char *text)
-{
-  json_key(json, key);
-  json_string(json, text);
-}
-
-static void integer_member(struct json_writer *json, const char *key, uint64_t value)
-{
-  json_key(json, key);
-  json_integer(json, value);
 }
 
 /* What every event has; the caller adds members and closes the object. */
@@ -81,13 +67,13 @@ static void open_event(struct timeline *timeline, const char *phase, const char 
 {
   struct json_writer *json = timeline->json;
   json_object_open(json);
-  text_member(json, "ph", phase);
-  text_member(json, "name", name);
-  integer_member(json, "pid", timeline->process);
-  integer_member(json, "tid", thread);
+  json_string_at(json, "ph", phase);
+  json_string_at(json, "name", name);
+  json_integer_at(json, "pid", timeline->process);
+  json_integer_at(json, "tid", thread);
 }
 
-static void time_member(struct json_writer *json, const char *key, int64_t ns)
+static void time_at(struct json_writer *json, const char *key, int64_t ns)
 {
   json_key(json, key);
   json_microseconds(json, MAX(ns, 0));
@@ -97,9 +83,8 @@ static void time_member(struct json_writer *json, const char *key, int64_t ns)
 static void write_name(struct timeline *timeline, const char *what, uint32_t thread, const char *name)
 {
   open_event(timeline, "M", what, thread);
-  json_key(timeline->json, "args");
-  json_object_open(timeline->json);
-  text_member(timeline->json, "name", name);
+  json_object_at(timeline->json, "args");
+  json_string_at(timeline->json, "name", name);
   json_object_close(timeline->json);
   json_object_close(timeline->json);
 }
@@ -107,9 +92,8 @@ static void write_name(struct timeline *timeline, const char *what, uint32_t thr
 static void write_sort_index(struct timeline *timeline, uint32_t thread)
 {
   open_event(timeline, "M", "thread_sort_index", thread);
-  json_key(timeline->json, "args");
-  json_object_open(timeline->json);
-  integer_member(timeline->json, "sort_index", thread);
+  json_object_at(timeline->json, "args");
+  json_integer_at(timeline->json, "sort_index", thread);
   json_object_close(timeline->json);
   json_object_close(timeline->json);
 }
@@ -184,16 +168,15 @@ static const char *model_name(struct timeline *timeline, uint32_t model)
 static void write_arguments(struct timeline *timeline, const struct record *record, gboolean bytes)
 {
   struct json_writer *json = timeline->json;
-  json_key(json, "args");
-  json_object_open(json);
+  json_object_at(json, "args");
   if (record->request != UINT64_MAX)
-    integer_member(json, "request", record->request);
+    json_integer_at(json, "request", record->request);
   if (bytes)
-    integer_member(json, "bytes", (uint64_t)MAX(record->a, 0));
+    json_integer_at(json, "bytes", (uint64_t)MAX(record->a, 0));
   if (record->server != NO_INDEX)
-    integer_member(json, "server", record->server);
+    json_integer_at(json, "server", record->server);
   if (record->reason != REASON_NONE)
-    text_member(json, "reason", record_reason_text(record->reason));
+    json_string_at(json, "reason", record_reason_text(record->reason));
   json_object_close(json);
 }
 
@@ -210,9 +193,9 @@ static void write_stage(struct timeline *timeline, const struct record *record, 
   else
     g_snprintf(name, sizeof name, "%s group %u", model_name(timeline, record->model), record->group);
   open_event(timeline, "X", name, thread_of(record->gpu, kind, row));
-  text_member(timeline->json, "cat", lane_names[kind]);
-  time_member(timeline->json, "ts", start_ns);
-  time_member(timeline->json, "dur", record->time_ns - start_ns);
+  json_string_at(timeline->json, "cat", lane_names[kind]);
+  time_at(timeline->json, "ts", start_ns);
+  time_at(timeline->json, "dur", record->time_ns - start_ns);
   write_arguments(timeline, record, kind != LANE_COMPUTE);
   json_object_close(timeline->json);
   timeline->events++;
@@ -228,9 +211,9 @@ static void write_instant(struct timeline *timeline, const struct record *record
     timeline->lanes[(size_t)record->gpu * LANE_KINDS + LANE_COMPUTE].rows = 1;
   }
   open_event(timeline, "i", name, on_gpu ? thread_of(record->gpu, LANE_COMPUTE, 0) : PROCESS_LANE);
-  text_member(timeline->json, "cat", record_kind_name(record->kind));
-  text_member(timeline->json, "s", "t");
-  time_member(timeline->json, "ts", record->time_ns);
+  json_string_at(timeline->json, "cat", record_kind_name(record->kind));
+  json_string_at(timeline->json, "s", "t");
+  time_at(timeline->json, "ts", record->time_ns);
   write_arguments(timeline, record, bytes);
   json_object_close(timeline->json);
   timeline->events++;
@@ -278,8 +261,8 @@ static void write_cut(struct timeline *timeline, int64_t time_ns)
 {
   open_event(timeline, "i", "cut here: 1,000,000 events; choose timeline_from_s and timeline_to_s",
              PROCESS_LANE);
-  text_member(timeline->json, "s", "g");
-  time_member(timeline->json, "ts", time_ns);
+  json_string_at(timeline->json, "s", "g");
+  time_at(timeline->json, "ts", time_ns);
   json_object_close(timeline->json);
 }
 

@@ -122,29 +122,15 @@ void trace_info_table(const struct trace_summary *summary, const struct trace_re
     line(out, i ? "" : "met", "%s", (const char *)notices->pdata[i]);
 }
 
-static void json_named_real(struct json_writer *json, const char *key, double value)
-{
-  json_key(json, key);
-  json_real(json, value);
-}
-
-static void json_named_integer(struct json_writer *json, const char *key, uint64_t value)
-{
-  json_key(json, key);
-  json_integer(json, value);
-}
-
 static void json_notices(struct json_writer *json, const struct trace_reader *reader)
 {
   const struct trace_counter *reason = trace_skip_reasons(reader);
   g_autoptr(GPtrArray) quirks = trace_quirks(reader);
-  json_key(json, "skipped");
-  json_object_open(json);
+  json_object_at(json, "skipped");
   for (unsigned i = 0; i < TRACE_COUNTERS_MAX && reason[i].text; i++)
-    json_named_integer(json, reason[i].text, reason[i].count);
+    json_integer_at(json, reason[i].text, reason[i].count);
   json_object_close(json);
-  json_key(json, "quirks");
-  json_array_open(json);
+  json_array_at(json, "quirks");
   for (unsigned i = 0; i < quirks->len; i++)
     json_string(json, quirks->pdata[i]);
   json_array_close(json);
@@ -152,32 +138,30 @@ static void json_notices(struct json_writer *json, const struct trace_reader *re
 
 static void json_arrivals(struct json_writer *json, const struct trace_summary *summary)
 {
-  json_named_real(json, "span_s", (double)summary->span_ns / NS_PER_S);
-  json_named_integer(json, "distinct_times", summary->distinct_times);
-  json_named_real(json, "mean_rate_rps", summary->mean_rate_rps);
-  json_named_integer(json, "peak_second", summary->peak_second);
-  json_named_integer(json, "peak_minute", summary->peak_minute);
-  json_named_real(json, "gap_cv", summary->gap_cv);
-  json_named_real(json, "burstiness", summary->burstiness);
+  json_real_at(json, "span_s", (double)summary->span_ns / NS_PER_S);
+  json_integer_at(json, "distinct_times", summary->distinct_times);
+  json_real_at(json, "mean_rate_rps", summary->mean_rate_rps);
+  json_integer_at(json, "peak_second", summary->peak_second);
+  json_integer_at(json, "peak_minute", summary->peak_minute);
+  json_real_at(json, "gap_cv", summary->gap_cv);
+  json_real_at(json, "burstiness", summary->burstiness);
 }
 
 static void json_models(struct json_writer *json, const struct trace_summary *summary)
 {
-  json_named_integer(json, "models", summary->models->len);
+  json_integer_at(json, "models", summary->models->len);
   if (summary->apps)
-    json_named_integer(json, "apps", summary->apps);
+    json_integer_at(json, "apps", summary->apps);
   if (summary->kind != TRACE_NODES)
-    json_named_real(json, "zipf", summary->zipf);
-  json_key(json, "top_models");
-  json_array_open(json);
+    json_real_at(json, "zipf", summary->zipf);
+  json_array_at(json, "top_models");
   for (unsigned i = 0; i < MIN(summary->models->len, TOP_MODELS); i++) {
     const struct trace_model *model = &g_array_index(summary->models, struct trace_model, i);
     json_object_open(json);
-    json_key(json, "model");
-    json_string(json, model->name);
-    json_named_integer(json, "rows", model->rows);
+    json_string_at(json, "model", model->name);
+    json_integer_at(json, "rows", model->rows);
     if (summary->kind == TRACE_NODES)
-      json_named_real(json, "gpus", model->gpus);
+      json_real_at(json, "gpus", model->gpus);
     json_object_close(json);
   }
   json_array_close(json);
@@ -189,13 +173,12 @@ static void json_quantities(struct json_writer *json, const struct trace_summary
     const struct trace_quantity *quantity = &summary->quantity[i];
     if (histogram_count(quantity->histogram) == 0)
       continue;
-    json_key(json, quantity->name);
-    json_object_open(json);
-    json_named_real(json, "mean", quantity->mean);
-    json_named_real(json, "p50", quantity->p50);
-    json_named_real(json, "p90", quantity->p90);
-    json_named_real(json, "p99", quantity->p99);
-    json_named_real(json, "max", quantity->max);
+    json_object_at(json, quantity->name);
+    json_real_at(json, "mean", quantity->mean);
+    json_real_at(json, "p50", quantity->p50);
+    json_real_at(json, "p90", quantity->p90);
+    json_real_at(json, "p99", quantity->p99);
+    json_real_at(json, "max", quantity->max);
     json_object_close(json);
   }
 }
@@ -205,23 +188,20 @@ void trace_info_json(const struct trace_summary *summary, const struct trace_rea
 {
   g_autoptr(JsonWriter) json = json_writer_new();
   json_object_open(json);
-  json_key(json, "file");
-  json_string(json, path);
-  json_key(json, "format");
-  json_string(json, summary->format);
-  json_key(json, "kind");
-  json_string(json, kind_names[summary->kind]);
-  json_named_integer(json, "rows", summary->rows);
-  json_named_integer(json, "rows_skipped", trace_rows_skipped(reader));
+  json_string_at(json, "file", path);
+  json_string_at(json, "format", summary->format);
+  json_string_at(json, "kind", kind_names[summary->kind]);
+  json_integer_at(json, "rows", summary->rows);
+  json_integer_at(json, "rows_skipped", trace_rows_skipped(reader));
   json_notices(json, reader);
   if (summary->kind != TRACE_NODES)
     json_arrivals(json, summary);
   json_models(json, summary);
   json_quantities(json, summary);
   if (summary->kind == TRACE_JOBS)
-    json_named_real(json, "gpu_hours", summary->gpu_hours);
+    json_real_at(json, "gpu_hours", summary->gpu_hours);
   if (summary->kind == TRACE_NODES)
-    json_named_real(json, "gpus", summary->gpus);
+    json_real_at(json, "gpus", summary->gpus);
   json_object_close(json);
   g_autofree char *text = json_writer_text(json);
   g_string_append(out, text);
