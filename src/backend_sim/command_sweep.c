@@ -150,6 +150,8 @@ static gboolean run_on_slurm(struct sweep *sweep, const struct arguments *a,
 /* What a detached job did; nothing is lost where it is not done yet. */
 static gboolean merge_only(struct sweep *sweep, const struct arguments *a, GError **error)
 {
+  if (!sweep_reopen(sweep, error))
+    return FALSE;
   uint64_t open = sweep_count(sweep, TASK_OPEN);
   if (open == 0)
     return conclude(sweep, &a->sweep, FALSE, error);
@@ -166,10 +168,10 @@ static gboolean run_sweep(struct sweep *sweep, const struct arguments *a, GError
   volatile sig_atomic_t *interrupted = sweep_catch_signals();
   if (a->share)
     return sweep_run_share(sweep, a->share, sweep_jobs(o), interrupted, error);
-  if (!sweep_open(sweep, o->force, error))
-    return FALSE;
   if (a->merge)
     return merge_only(sweep, a, error);
+  if (!sweep_open(sweep, o->force, error))
+    return FALSE;
   sweep_retry(sweep);
   if (a->slurm)
     return run_on_slurm(sweep, a, interrupted, error);

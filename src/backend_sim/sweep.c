@@ -169,12 +169,6 @@ static gboolean count_tasks(struct sweep *sweep, GError **error)
   return TRUE;
 }
 
-static char *default_out(const char *name, const char *suffix)
-{
-  g_mkdir("results", 0777); /* there already, or what writes there says what is wrong */
-  return g_strdup_printf("results/%s-%s.db", name, suffix);
-}
-
 static gboolean sweep_init(struct sweep *sweep, const struct sweep_spec *spec, GError **error)
 {
   sweep->axes = axes_copy(spec->axes);
@@ -189,7 +183,9 @@ static gboolean sweep_init(struct sweep *sweep, const struct sweep_spec *spec, G
   sweep->systems = g_strdupv(base->systems);
   if (!count_tasks(sweep, error))
     return FALSE;
-  sweep->out = spec->out ? g_strdup(spec->out) : default_out(base->name, spec->suffix);
+  sweep->default_out = !spec->out;
+  sweep->out =
+      spec->out ? g_strdup(spec->out) : g_strdup_printf(DEFAULT_FOLDER "/%s-%s.db", base->name, spec->suffix);
   sweep->folder = g_strconcat(sweep->out, ".tasks", NULL);
   sweep_facts_init(sweep, base);
   return TRUE;

@@ -29,7 +29,8 @@ struct sweep_task {
 
 struct sweep {
   char *experiment, *out, *folder;
-  char *name; /* of the experiment */
+  gboolean default_out; /* where none was given: the folder that it lies in may have to be made */
+  char *name;           /* of the experiment */
   char **sets;
   GPtrArray *axes; /* of struct axis * */
   char **systems;  /* in the order of the experiment */
@@ -60,6 +61,9 @@ char *sweep_task_file(const struct sweep *sweep, uint64_t task);
 /* Looks for what is done already, and what is known to have failed. FALSE + DM_ERROR_INPUT: OUT or the folder
  * is of something else (and not force, which begins anew), or another process has the folder. */
 gboolean sweep_open(struct sweep *sweep, gboolean force, GError **error);
+/* sweep_open for a process that does no task: makes no folder. FALSE + DM_ERROR_INPUT also where there is
+ * none and OUT lacks some of the sweep. */
+gboolean sweep_reopen(struct sweep *sweep, GError **error);
 /* What failed becomes open again. */
 void sweep_retry(struct sweep *sweep);
 /* sweep_open for a process that does a share of an open sweep's tasks: the folder is there and stays. */

@@ -40,6 +40,8 @@ char *sweep_task_file(const struct sweep *sweep, uint64_t task)
 
 static gboolean folder_make(const struct sweep *sweep, GError **error)
 {
+  if (sweep->default_out)
+    g_mkdir(DEFAULT_FOLDER, 0777); /* there already, or what writes there says what is wrong */
   if (g_mkdir(sweep->folder, 0777) == 0 || errno == EEXIST)
     return TRUE;
   return input_error(error, sweep->folder, 0, "cannot create the folder of the tasks: %s", g_strerror(errno));
@@ -280,14 +282,26 @@ gboolean sweep_open(struct sweep *sweep, gboolean force, GError **error)
   return FALSE;
 }
 
-gboolean sweep_join(struct sweep *sweep, GError **error)
+static gboolean folder_known(const struct sweep *sweep, GError **error)
 {
   int known = folder_identity(sweep, error);
-  if (known < 0)
-    return FALSE;
-  if (known == 0)
-    return input_error(error, sweep->folder, 0, "expected the folder of a sweep");
+  return known == 1 || (known == 0 && input_error(error, sweep->folder, 0, "expected the folder of a sweep"));
+}
+
+gboolean sweep_reopen(struct sweep *sweep, GError **error)
+{
+  if (g_file_test(sweep->folder, G_FILE_TEST_EXISTS))
+    return folder_known(sweep, error) && sweep_open(sweep, FALSE, error);
   if (!take_stored(sweep, error))
+    return FALSE;
+  return sweep_count(sweep, TASK_OPEN) == 0 ||
+         input_error(error, sweep->folder, 0,
+                     "there is nothing to merge: expected the folder that `sweep --slurm --detach` makes");
+}
+
+gboolean sweep_join(struct sweep *sweep, GError **error)
+{
+  if (!folder_known(sweep, error) || !take_stored(sweep, error))
     return FALSE;
   sweep_look(sweep);
   return TRUE;

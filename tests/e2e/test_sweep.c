@@ -338,6 +338,35 @@ Test(sweep, a_forced_sweep_is_resumed_without_force)
   cr_assert_str_eq(now, "10,10000001");
 }
 
+/* --merge takes what a detached job left, and leaves nothing where there was none. */
+Test(sweep, merge_of_nothing_leaves_nothing)
+{
+  g_autoptr(Folder) folder = folder_new();
+  sweeps_write_experiment(folder);
+  g_autoptr(ProgramOutcome) given =
+      program_run(folder, SMALL, "--vary", "workload.rate_rps=1", "--merge", NULL);
+  expect_refused(given, "x.db.tasks", "nothing to merge", NULL);
+  g_autoptr(ProgramOutcome) own =
+      program_run(folder, "sweep", "x.ini", "--vary", "workload.rate_rps=1", "--merge", NULL);
+  expect_refused(own, "results/", "nothing to merge", NULL);
+  g_autofree char *left = folder_list(folder), *tasks = g_build_filename(folder, "x.db.tasks", NULL);
+  cr_assert_str_eq(left, "x.ini", "left behind: %s", left);
+
+  cr_assert_eq(g_mkdir(tasks, 0777), 0);
+  g_autoptr(ProgramOutcome) other =
+      program_run(folder, SMALL, "--vary", "workload.rate_rps=1", "--merge", NULL);
+  expect_refused(other, "x.db.tasks", "expected the folder of a sweep", NULL);
+  cr_assert_eq(g_rmdir(tasks), 0, "a folder that is no sweep's was written to");
+
+  g_autoptr(ProgramOutcome) swept = program_run(folder, SMALL, "--vary", "workload.rate_rps=1", NULL);
+  g_autoptr(ProgramOutcome) merged =
+      program_run(folder, SMALL, "--vary", "workload.rate_rps=1", "--merge", NULL);
+  cr_assert(swept->status == 0 && merged->status == 0, "%s%s", swept->err, merged->err);
+  cr_assert_str_eq(swept->out, merged->out, "merged already: shown again");
+  g_autofree char *after = folder_list(folder);
+  cr_assert_str_eq(after, "x.db x.ini", "left behind: %s", after);
+}
+
 Test(sweep, figures_of_a_sweep)
 {
   g_autoptr(Folder) folder = folder_new();
