@@ -207,6 +207,9 @@ $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/bench_%.o $(archives) $(BUILD)/link.s
 	$(call say,LINK)
 	$(call link,$(simgrid_libraries) $(if $(findstring real_,$(@F)),$(real_libraries)))
 
+# The benchmark of the control plane is more than one file.
+$(BUILD)/bench/real_control: $(call objects,$(addprefix tests/bench/,control_host.c processors.c))
+
 # libFuzzer brings a main of its own.
 fuzz_driver := $(if $(filter 1,$(FUZZER)),,$(call objects,$(addprefix tests/fuzz/,driver.c mutate.c corpus.c)))
 $(BUILD)/fuzz/%: $(BUILD)/obj/tests/fuzz/fuzz_%.o $(fuzz_driver) $(archives) $(BUILD)/link.stamp

@@ -75,12 +75,21 @@ struct coordinator {
 void coordinator_frame(struct coordinator *c, actor_id to, enum frame_kind kind, GBytes *bytes);
 /* Tells the client and ends the run, which is freed. */
 void coordinator_fail(struct coordinator *c, const char *format, ...) G_GNUC_PRINTF(2, 3);
+/* Ends the run without a word to the client. Servers close their side; nobody waits for them. */
+void coordinator_abandon(struct coordinator *c);
+/* BEGIN of a client. */
+void coordinator_begin(struct coordinator *c, actor_id client, const uint8_t *data, size_t size);
 /* The core's controller comes to life: just before the servers' mail does, or it would miss them. */
 void coordinator_start(struct coordinator *c);
 /* Frees what belongs to the run. */
 void coordinator_over(struct coordinator *c);
 /* A server has come a stage further: perhaps the run has too. */
 void coordinator_members_changed(struct coordinator *c);
+/* The core's controller has heard its JOIN. */
+void coordinator_member_up(struct coordinator *c, struct member *member);
+
+/* coordinator_hub.c */
+extern const struct hub_ops coordinator_hub_ops;
 
 /* coordinator_members.c */
 struct grant *grant_find(struct coordinator *c, actor_id reader, uint32_t shelf);

@@ -159,6 +159,11 @@ void real_fill(struct real_world *rw, uint32_t model, uint64_t offset, uint64_t 
 void real_pageable_issue(struct real_world *rw, struct copy_op *copy);
 void real_pageable_close(struct real_gpu *gpu);
 
+/* real_issue.c */
+/* Onto the device's queues; ended through real_gpu_ended. */
+void real_issue_copy(struct real_world *rw, struct copy_op *copy);
+void real_issue_compute(struct real_world *rw, struct compute_op *compute);
+
 /* real_gpu.c */
 op_id real_copy(struct real_world *rw, const struct copy_spec *spec);
 op_id real_compute(struct real_world *rw, const struct compute_spec *spec);

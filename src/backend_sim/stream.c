@@ -12,16 +12,11 @@
 
 #include <math.h>
 
-#include "backend_sim/stream_group.h"
+#include "backend_sim/stream_groups.h"
 #include "core/units.h"
 
 #define FIRST_SIZE  16
 #define STREAM_NONE UINT32_MAX
-
-/* Group of link l: l. Groups of single streams: SOLO_BIT and a number of their own. */
-typedef uint32_t group_id;
-#define GROUP_NONE UINT32_MAX
-#define SOLO_BIT   0x80000000u
 
 /* A group never empty counts on for the whole run; past this (2^42, where a double still tells a thousandth
  * of a byte) it starts anew at 0. */
@@ -56,19 +51,8 @@ struct stream_net {
   stream_id *of_flow; /* stream of each flow of the solver */
   uint32_t of_flow_size;
 
-  struct stream_group *link_groups;
   double *carried; /* bytes that each link's counter holds */
-  uint32_t link_count;
-  uint32_t link_size;
-  struct stream_group *solo_groups;
-  uint32_t *solo_free; /* stack */
-  uint32_t solo_count;
-  uint32_t solo_size;
-  uint32_t solo_free_count;
-
-  group_id *listed; /* groups to be scheduled anew in this settle */
-  uint32_t listed_count;
-  uint32_t listed_size;
+  struct stream_groups groups;
 
   gboolean changed;  /* something waits for settle */
   double changed_ns; /* latest exact time of the changes that wait */
@@ -92,15 +76,12 @@ void stream_net_free(struct stream_net *net)
 {
   if (!net)
     return;
-  for (uint32_t l = 0; l < net->link_count; l++)
-    stream_group_clear(&net->link_groups[l]);
-  for (uint32_t i = 0; i < net->solo_count; i++)
-    stream_group_clear(&net->solo_groups[i]);
   fair_share_free(net->fair);
-  void *arrays[] = {net->streams, net->place,       net->of_flow,   net->link_groups,
-                    net->carried, net->solo_groups, net->solo_free, net->listed};
-  for (size_t i = 0; i < G_N_ELEMENTS(arrays); i++)
-    g_free(arrays[i]);
+  stream_groups_clear(&net->groups);
+  g_free(net->streams);
+  g_free(net->place);
+  g_free(net->of_flow);
+  g_free(net->carried);
   g_free(net);
 }
 
@@ -108,33 +89,7 @@ void stream_net_free(struct stream_net *net)
 
 static inline struct stream_group *group_at(struct stream_net *net, group_id id)
 {
-  return id & SOLO_BIT ? &net->solo_groups[id & ~SOLO_BIT] : &net->link_groups[id];
-}
-
-static group_id solo_take(struct stream_net *net)
-{
-  if (net->solo_free_count)
-    return SOLO_BIT | net->solo_free[--net->solo_free_count];
-  if (net->solo_count == net->solo_size) {
-    net->solo_size = net->solo_size ? net->solo_size * 2 : FIRST_SIZE;
-    net->solo_groups = g_renew(struct stream_group, net->solo_groups, net->solo_size);
-    net->solo_free = g_renew(uint32_t, net->solo_free, net->solo_size);
-  }
-  net->solo_groups[net->solo_count] = stream_group_make();
-  return SOLO_BIT | net->solo_count++;
-}
-
-static void group_list(struct stream_net *net, group_id id)
-{
-  struct stream_group *group = group_at(net, id);
-  if (group->listed)
-    return;
-  group->listed = TRUE;
-  if (net->listed_count == net->listed_size) {
-    net->listed_size = net->listed_size ? net->listed_size * 2 : FIRST_SIZE;
-    net->listed = g_renew(group_id, net->listed, net->listed_size);
-  }
-  net->listed[net->listed_count++] = id;
+  return stream_groups_at(&net->groups, id);
 }
 
 /* Takes whole REBASE_BYTES off the group's count: exact, as the low bits stay. */
@@ -205,8 +160,7 @@ static void stream_leave(struct stream_net *net, stream_id id, double moved)
   stream_group_remove(group, net->place, id);
   if (!group->count)
     group_schedule(net, stream->group, 0);
-  if (stream->group & SOLO_BIT)
-    net->solo_free[net->solo_free_count++] = stream->group & ~SOLO_BIT;
+  stream_groups_give(&net->groups, stream->group);
   stream->group = GROUP_NONE;
 }
 
@@ -215,13 +169,13 @@ static void stream_join(struct stream_net *net, stream_id id, double at_ns)
 {
   struct stream *stream = &net->streams[id];
   link_id bottleneck = fair_share_bottleneck(net->fair, stream->flow);
-  stream->group = bottleneck != LINK_NONE ? bottleneck : solo_take(net);
+  stream->group = bottleneck != LINK_NONE ? bottleneck : stream_groups_take(&net->groups);
   struct stream_group *group = group_at(net, stream->group);
   stream_group_advance(group, at_ns);
   group->rate = fair_share_rate(net->fair, stream->flow);
   stream->base = group->bytes - stream->base;
   stream_group_add(group, net->place, id, stream->base + (double)stream->ends[stream->next]);
-  group_list(net, stream->group);
+  stream_groups_list(&net->groups, stream->group);
 }
 
 static void flow_start(struct stream_net *net, stream_id id)
@@ -327,14 +281,11 @@ uint64_t stream_cancel(struct stream_net *net, stream_id id, int64_t now_ns)
 
 link_id stream_net_add_link(struct stream_net *net, double bytes_s)
 {
-  if (net->link_count == net->link_size) {
-    net->link_size = net->link_size ? net->link_size * 2 : FIRST_SIZE;
-    net->link_groups = g_renew(struct stream_group, net->link_groups, net->link_size);
-    net->carried = g_renew(double, net->carried, net->link_size);
-  }
-  net->link_groups[net->link_count] = stream_group_make();
-  net->carried[net->link_count++] = 0;
-  return fair_share_add_link(net->fair, bytes_s);
+  link_id link = fair_share_add_link(net->fair, bytes_s);
+  stream_groups_add_link(&net->groups);
+  net->carried = g_renew(double, net->carried, link + 1);
+  net->carried[link] = 0;
+  return link;
 }
 
 void stream_net_set_capacity(struct stream_net *net, link_id link, double bytes_s, int64_t now_ns)
@@ -380,17 +331,17 @@ void stream_net_event(struct stream_net *net, int64_t now_ns, uint64_t payload)
 static void groups_update(struct stream_net *net, const struct fair_changes *changes, double at_ns)
 {
   for (uint32_t i = 0; i < changes->level_count; i++) {
-    stream_group_advance(&net->link_groups[changes->levels[i]], at_ns);
-    group_list(net, changes->levels[i]);
+    stream_group_advance(&net->groups.of_link[changes->levels[i]], at_ns);
+    stream_groups_list(&net->groups, changes->levels[i]);
   }
   for (uint32_t i = 0; i < changes->moved_count; i++) {
     stream_id id = net->of_flow[changes->moved[i]];
     if (net->streams[id].group != GROUP_NONE)
-      group_list(net, net->streams[id].group);
+      stream_groups_list(&net->groups, net->streams[id].group);
     stream_leave(net, id, stream_moved(net, &net->streams[id], at_ns));
   }
   for (uint32_t i = 0; i < changes->level_count; i++)
-    net->link_groups[changes->levels[i]].rate = fair_share_level(net->fair, changes->levels[i]);
+    net->groups.of_link[changes->levels[i]].rate = fair_share_level(net->fair, changes->levels[i]);
   for (uint32_t i = 0; i < changes->moved_count; i++)
     stream_join(net, net->of_flow[changes->moved[i]], at_ns);
 }
@@ -404,14 +355,14 @@ gboolean stream_net_settle(struct stream_net *net, int64_t now_ns)
   struct fair_changes changes;
   fair_share_update(net->fair, &changes);
   groups_update(net, &changes, at_ns);
-  for (uint32_t i = 0; i < net->listed_count; i++) {
-    struct stream_group *group = group_at(net, net->listed[i]);
+  for (uint32_t i = 0; i < net->groups.listed_count; i++) {
+    struct stream_group *group = group_at(net, net->groups.listed[i]);
     group->listed = FALSE;
     if (group->bytes > REBASE_BYTES)
       group_rebase(net, group);
-    group_schedule(net, net->listed[i], now_ns);
+    group_schedule(net, net->groups.listed[i], now_ns);
   }
-  net->listed_count = 0;
+  net->groups.listed_count = 0;
   return TRUE;
 }
 

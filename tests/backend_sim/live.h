@@ -3,7 +3,7 @@
 #define DM_LIVE_H
 
 #include "backend_sim/sim.h"
-#include "content.h"
+#include "memories.h"
 
 enum kind { FETCH, COPY, COMPUTE };
 
@@ -12,13 +12,6 @@ struct access {
   struct memory *memory;
   uint64_t at, length, image;
   gboolean write;
-};
-
-struct memory {
-  actor_id actor;
-  uint32_t gpu; /* NO_INDEX: host memory */
-  uint64_t bytes;
-  struct content *content;
 };
 
 struct live {

@@ -2,15 +2,15 @@
 #include "place_check.h"
 
 #include "live.h"
+#include "memories.h"
 
 struct place_check {
   const struct config *config;
   struct sim_watch watch;
-  GPtrArray *memories;     /* of struct memory */
+  struct memories *memories;
   GPtrArray *live;         /* of struct live, in order of their begin */
   struct content **served; /* [memory_servers * models]: image offsets */
   GHashTable *failed;      /* ids of operations that ended badly */
-  gboolean host_grows;
   char *problem;
   struct place_counts counts;
 };
@@ -29,39 +29,8 @@ static void problem(struct place_check *check, actor_id actor, const char *forma
       g_strdup_printf("actor kind %d number %d: %s", (int)ACTOR_KIND(actor), (int)ACTOR_INDEX(actor), text);
 }
 
-/* --- memories
+/* --- bytes under way
  * -------------------------------------------------------------------------------------------------------*/
-
-static uint64_t memory_size(const struct place_check *check, actor_id actor, uint32_t gpu)
-{
-  uint32_t index = ACTOR_INDEX(actor);
-  if (ACTOR_KIND(actor) == ACTOR_MEMORY_SERVER)
-    return memory_server_bytes(check->config, index);
-  if (gpu != NO_INDEX)
-    return gpu_server_gpu_bytes(check->config, index);
-  return check->host_grows ? UINT64_MAX : gpu_server_host_bytes(check->config, index);
-}
-
-static struct memory *memory_of(struct place_check *check, actor_id actor, uint32_t gpu)
-{
-  for (guint i = 0; i < check->memories->len; i++) {
-    struct memory *m = g_ptr_array_index(check->memories, i);
-    if (m->actor == actor && m->gpu == gpu)
-      return m;
-  }
-  struct memory *m = g_new(struct memory, 1);
-  *m = (struct memory){
-      .actor = actor, .gpu = gpu, .bytes = memory_size(check, actor, gpu), .content = content_new()};
-  g_ptr_array_add(check->memories, m);
-  return m;
-}
-
-static void memory_free(gpointer data)
-{
-  struct memory *m = data;
-  content_free(m->content);
-  g_free(m);
-}
 
 /* Adds the image's bytes [image, image + bytes) at place (byte - zero) mod ring. */
 static void access_add(struct place_check *check, struct live *live, struct memory *memory,
@@ -145,7 +114,7 @@ static void on_fetch(void *context, actor_id actor, op_id op, const struct fetch
   const struct fetch_plan *plan = spec->plan;
   struct live *live = live_new(actor, op, FETCH, spec->model);
   const struct ranges *place = spec->device ? spec->device : spec->host;
-  struct memory *memory = memory_of(check, actor, spec->device ? spec->gpu : NO_INDEX);
+  struct memory *memory = memories_of(check->memories, actor, spec->device ? spec->gpu : NO_INDEX);
   uint64_t ring = spec->device ? UINT64_MAX : spec->ring_bytes;
   uint64_t zero = plan->groups && !spec->device ? plan->group_offset[0] : 0;
   live->plan = plan;
@@ -216,13 +185,13 @@ static void on_copy(void *context, actor_id actor, op_id op, const struct copy_s
   live->after = spec->after;
   live->after_fetch = spec->after_fetch;
   if (spec->host)
-    access_add(check, live, memory_of(check, actor, NO_INDEX), spec->host, spec->ring_bytes, 0, spec->offset,
-               spec->bytes, spec->to_host);
+    access_add(check, live, memories_of(check->memories, actor, NO_INDEX), spec->host, spec->ring_bytes, 0,
+               spec->offset, spec->bytes, spec->to_host);
   else if (!spec->pageable && check->config->system->residence != RESIDENCE_EVERYWHERE)
     problem(check, actor, "a copy of model %u has no place in host memory", spec->model);
   if (spec->device)
-    access_add(check, live, memory_of(check, actor, spec->gpu), spec->device, UINT64_MAX, 0, spec->offset,
-               spec->bytes, !spec->to_host);
+    access_add(check, live, memories_of(check->memories, actor, spec->gpu), spec->device, UINT64_MAX, 0,
+               spec->offset, spec->bytes, !spec->to_host);
   else if (check->config->system->residence != RESIDENCE_EVERYWHERE)
     problem(check, actor, "a copy of model %u has no place on its GPU", spec->model);
   check->counts.copies++;
@@ -242,8 +211,8 @@ static void on_compute(void *context, actor_id actor, op_id op, const struct com
   live->after = spec->after;
   live->after_fetch = spec->after_fetch;
   if (spec->device)
-    access_add(check, live, memory_of(check, actor, spec->gpu), spec->device, UINT64_MAX, 0, spec->offset,
-               spec->bytes, FALSE);
+    access_add(check, live, memories_of(check->memories, actor, spec->gpu), spec->device, UINT64_MAX, 0,
+               spec->offset, spec->bytes, FALSE);
   else if (spec->model != NO_INDEX && check->config->system->residence != RESIDENCE_EVERYWHERE)
     problem(check, actor, "a computation of model %u has no place", spec->model);
   check->counts.computes++;
@@ -312,7 +281,8 @@ static void on_fill(void *context, actor_id actor, uint32_t model, uint64_t offs
 {
   struct place_check *check = context;
   struct live *live = live_new(actor, 0, COPY, model);
-  access_add(check, live, memory_of(check, actor, gpu), place, UINT64_MAX, offset, offset, bytes, TRUE);
+  access_add(check, live, memories_of(check->memories, actor, gpu), place, UINT64_MAX, offset, offset, bytes,
+             TRUE);
   for (guint i = 0; i < live->accesses->len; i++) {
     const struct access *a = &g_array_index(live->accesses, struct access, i);
     if (content_bytes(a->memory->content) > 0) {
@@ -340,7 +310,8 @@ static void on_serve(void *context, actor_id actor, uint32_t model, uint64_t off
     return;
   }
   struct live *live = live_new(actor, 0, COPY, model);
-  access_add(check, live, memory_of(check, actor, NO_INDEX), place, UINT64_MAX, offset, offset, bytes, FALSE);
+  access_add(check, live, memories_of(check->memories, actor, NO_INDEX), place, UINT64_MAX, offset, offset,
+             bytes, FALSE);
   expect_content(check, live, "served");
   live_free(live);
   content_set(served, offset, bytes, model, offset);
@@ -355,7 +326,7 @@ struct place_check *place_check_new(const struct config *config)
   struct place_check *check = g_new0(struct place_check, 1);
   size_t maps = (size_t)config->memory_servers * catalog_models(config->catalog);
   check->config = config;
-  check->memories = g_ptr_array_new_with_free_func(memory_free);
+  check->memories = memories_new(config);
   check->live = g_ptr_array_new_with_free_func(live_free);
   check->failed = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
   check->served = g_new0(struct content *, maps + 1);
@@ -378,7 +349,7 @@ void place_check_free(struct place_check *check)
     content_free(check->served[i]);
   g_ptr_array_unref(check->live);
   g_hash_table_unref(check->failed);
-  g_ptr_array_unref(check->memories);
+  memories_free(check->memories);
   g_free(check->served);
   g_free(check->problem);
   g_free(check);
@@ -396,7 +367,7 @@ const char *place_check_problem(const struct place_check *check)
 
 void place_check_host_grows(struct place_check *check)
 {
-  check->host_grows = TRUE;
+  memories_host_grows(check->memories);
 }
 
 struct place_counts place_check_counts(const struct place_check *check)

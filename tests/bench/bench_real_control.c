@@ -8,20 +8,18 @@
  * other programs on the two processors it waits for them by their time slices, milliseconds each: how much
  * they ran stands beside it. */
 #include <glib/gstdio.h>
-#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "backend_real/control.h"
-#include "core/controller.h"
+#include "control_host.h"
 #include "core/units.h"
 #include "harness/histogram.h"
-#include "harness/setup.h"
+#include "processors.h"
 
-enum { EXECUTORS = 4, GPUS = 16, OUTSTANDING = 512, STAMPS = 1 << 20, RUN = 1 };
+enum { EXECUTORS = 4, OUTSTANDING = 512, STAMPS = 1 << 20 };
 
 #define GOAL_RPS    50000.0
 #define GOAL_P99_NS NS_PER_MS
@@ -40,45 +38,6 @@ static void check(gboolean good, const GError *error)
     g_error("bench: %s", error ? error->message : "failed");
 }
 
-/* The n-th processor that this process may use; -1: there are not so many. */
-static int processor(int n)
-{
-  static cpu_set_t may; /* as it was before anybody was pinned */
-  if (CPU_COUNT(&may) == 0 && sched_getaffinity(0, sizeof may, &may) != 0)
-    return -1;
-  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-    if (CPU_ISSET(cpu, &may) && n-- == 0)
-      return cpu;
-  return -1;
-}
-
-/* Seconds that programs ran on the n-th processor, whosever, and that the machine below took away. */
-static double busy_seconds(int n)
-{
-  g_autofree char *text = NULL, *name = g_strdup_printf("cpu%d ", processor(n));
-  if (!g_file_get_contents("/proc/stat", &text, NULL, NULL))
-    return 0;
-  const char *line = strstr(text, name);
-  /* user, nice, system, idle, waiting, interrupts (two kinds), taken away; in ticks */
-  unsigned long long t[8] = {0};
-  if (line)
-    sscanf(line + strlen(name), "%llu %llu %llu %llu %llu %llu %llu %llu", &t[0], &t[1], &t[2], &t[3], &t[4],
-           &t[5], &t[6], &t[7]);
-  return (double)(t[0] + t[1] + t[2] + t[7]) / (double)sysconf(_SC_CLK_TCK);
-}
-
-/* The calling thread, and all that it starts, on the n-th processor that this process may use; FALSE: there
- * are not so many. */
-static gboolean pin(int n)
-{
-  cpu_set_t one;
-  CPU_ZERO(&one);
-  if (processor(n) < 0)
-    return FALSE;
-  CPU_SET(processor(n), &one);
-  return sched_setaffinity(0, sizeof one, &one) == 0;
-}
-
 static struct setup *make_setup(const char *folder)
 {
   g_autoptr(GError) error = NULL;
@@ -91,100 +50,6 @@ static struct setup *make_setup(const char *folder)
   struct setup *setup = setup_new(experiment, can, FALSE, &error);
   check(setup != NULL, error);
   return setup;
-}
-
-static void set_limits(const struct setup *setup, struct message_limits *limits)
-{
-  message_limits_init(limits, catalog_models(setup->catalog), GPUS, setup->config.memory_servers);
-}
-
-/* --- the controller's process
- * ----------------------------------------------------------------------------------------*/
-
-struct host {
-  struct world world;
-  struct loop *loop;
-  struct hub *hub;
-  struct controller *controller;
-};
-
-static int64_t host_now(struct world *world)
-{
-  return loop_now(((struct host *)world)->loop);
-}
-
-static void host_due(void *context, uint64_t tag)
-{
-  controller_actor.timer(((struct host *)context)->controller, tag);
-}
-
-static timer_id host_timer(struct world *world, int64_t delay_ns, uint64_t tag)
-{
-  struct host *host = (struct host *)world;
-  return loop_timer(host->loop, loop_now(host->loop) + delay_ns, host_due, host, tag);
-}
-
-static void host_timer_cancel(struct world *world, timer_id timer)
-{
-  loop_timer_cancel(((struct host *)world)->loop, timer);
-}
-
-static void host_send(struct world *world, actor_id to, const struct message *message)
-{
-  hub_message(((struct host *)world)->hub, to, RUN, message);
-}
-
-/* A controller uses no more of a world than this. */
-static const struct world_ops host_ops = {
-    .now = host_now, .timer = host_timer, .timer_cancel = host_timer_cancel, .send = host_send};
-
-static const char *host_joined(void *context, actor_id peer, const struct hello *hello)
-{
-  (void)context, (void)peer, (void)hello;
-  return NULL;
-}
-
-static void host_frame(void *context, actor_id peer, enum frame_kind kind, const uint8_t *data, size_t size)
-{
-  (void)context, (void)peer, (void)kind, (void)data, (void)size;
-}
-
-static void host_message(void *context, actor_id peer, uint32_t run, const struct message *message)
-{
-  (void)run;
-  controller_actor.message(((struct host *)context)->controller, peer, message);
-}
-
-static void host_lost(void *context, actor_id peer, const char *why)
-{
-  (void)why;
-  if (ACTOR_KIND(peer) == ACTOR_CLIENT)
-    loop_quit(((struct host *)context)->loop);
-}
-
-static const struct hub_ops host_hub_ops = {
-    .joined = host_joined, .frame = host_frame, .message = host_message, .lost = host_lost};
-
-/* Tells on `out` where it listens. */
-static void run_controller(const struct setup *setup, const struct key_pair *keys, const char *authorized,
-                           int out)
-{
-  g_autoptr(GError) error = NULL;
-  struct message_limits limits;
-  struct host host = {.world.ops = &host_ops, .loop = loop_new()};
-  const struct hub_config config = {.endpoint = "tcp://127.0.0.1:*", .keys = keys, .authorized = authorized};
-  host.hub = hub_new(host.loop, &config, &host_hub_ops, &host, &error);
-  check(host.hub != NULL, error);
-  set_limits(setup, &limits);
-  hub_set_limits(host.hub, RUN, &limits);
-  host.controller = controller_new(&setup->config, &host.world);
-  controller_actor.start(host.controller);
-  const char *endpoint = hub_endpoint(host.hub);
-  check(write(out, endpoint, strlen(endpoint) + 1) > 0, NULL);
-  loop_run(host.loop);
-  controller_free(host.controller);
-  hub_free(host.hub);
-  loop_free(host.loop);
 }
 
 /* --- the load's process
@@ -218,16 +83,6 @@ static int64_t clock_ns(void)
   return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
 }
 
-/* User and system time of a process, all its threads. */
-static double processor_seconds(pid_t process)
-{
-  clockid_t clock;
-  struct timespec t;
-  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &t) != 0)
-    return 0;
-  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static void send_request(struct load *load)
 {
   const uint32_t models = catalog_models(load->setup->catalog);
@@ -236,7 +91,7 @@ static void send_request(struct load *load)
                                   .model = (uint32_t)(load->sent * 2654435761U % models),
                                   .slot = NO_INDEX}};
   load->stamp[load->sent++ % STAMPS] = clock_ns();
-  link_message(load->client, RUN, &m);
+  link_message(load->client, CONTROL_RUN, &m);
 }
 
 static void welcome(void *context)
@@ -250,7 +105,7 @@ static void executor_welcome(void *context)
 {
   const struct executor *e = context;
   struct message m = {.type = MESSAGE_JOIN, .join = {.epoch = 1}};
-  link_message(e->load->executor[e->index], RUN, &m);
+  link_message(e->load->executor[e->index], CONTROL_RUN, &m);
   welcome(e->load);
 }
 
@@ -271,7 +126,7 @@ static void executor_message(void *context, uint32_t run, const struct message *
   struct message m = {
       .type = MESSAGE_DONE,
       .done = {.id = d->id, .tag = d->tag, .attempt = d->attempt, .outcome = OUTCOME_COMPLETED}};
-  link_message(e->load->executor[e->index], RUN, &m);
+  link_message(e->load->executor[e->index], CONTROL_RUN, &m);
 }
 
 static void client_message(void *context, uint32_t run, const struct message *message)
@@ -307,8 +162,8 @@ static struct link *connect_link(struct load *load, const struct link_config *co
   const struct hello hello = {.role = role, .index = index, .epoch = 1};
   struct link *link = link_new(load->loop, config, &hello, ops, context, &error);
   check(link != NULL, error);
-  set_limits(load->setup, &limits);
-  link_set_limits(link, RUN, &limits);
+  control_limits(load->setup, &limits);
+  link_set_limits(link, CONTROL_RUN, &limits);
   return link;
 }
 
@@ -339,7 +194,7 @@ static void send_due(void *context, uint64_t tag)
 static double phase(struct load *load, gboolean closed)
 {
   double controller = processor_seconds(load->controller), own = processor_seconds(getpid());
-  double busy = busy_seconds(0) + busy_seconds(1);
+  double busy = processor_busy_seconds(0) + processor_busy_seconds(1);
   uint64_t before = load->answered;
   int64_t began = loop_now(load->loop);
   load->closed = closed;
@@ -355,7 +210,8 @@ static double phase(struct load *load, gboolean closed)
   load->seconds = (double)(loop_now(load->loop) - began) / (double)NS_PER_S;
   load->controller_s = processor_seconds(load->controller) - controller;
   load->own_s = processor_seconds(getpid()) - own;
-  load->others_s = busy_seconds(0) + busy_seconds(1) - busy - load->controller_s - load->own_s;
+  load->others_s =
+      processor_busy_seconds(0) + processor_busy_seconds(1) - busy - load->controller_s - load->own_s;
   return (double)(load->answered - before) / load->seconds;
 }
 
@@ -463,12 +319,12 @@ int main(void)
   pid_t controller = fork();
   check(controller >= 0, NULL);
   if (controller == 0) {
-    pin(0);
-    run_controller(setup, &hub_keys, folder, ends[1]);
+    processor_take(0);
+    control_host_run(setup, &hub_keys, folder, ends[1]);
     _exit(0);
   }
   close(ends[1]);
-  gboolean judged = pin(1);
+  gboolean judged = processor_take(1);
   check(read(ends[0], endpoint, sizeof endpoint - 1) > 0, NULL);
   printf("%-58s %10s %10s %6s\n", "control plane, CURVE, 4 executors of 16 GPUs", "", "goal", "ratio");
   gboolean good = run_load(setup, &hub_keys, &keys, endpoint, controller, judged);
