@@ -231,11 +231,6 @@ gboolean event_queue_pop(struct event_queue *queue, int64_t *time_ns, uint32_t *
   return TRUE;
 }
 
-size_t event_queue_size(const struct event_queue *queue)
-{
-  return queue->end - ROOT;
-}
-
 uint64_t event_queue_sequence(struct event_queue *queue)
 {
   return event_queue_reserve(queue, 1);

@@ -24,7 +24,6 @@ void event_queue_remove(struct event_queue *queue, event_id id);
 int64_t event_queue_next(const struct event_queue *queue);
 /* Takes the first event; FALSE when empty. */
 gboolean event_queue_pop(struct event_queue *queue, int64_t *time_ns, uint32_t *kind, uint64_t *payload);
-size_t event_queue_size(const struct event_queue *queue);
 /* The insertion counter, so that other ordered sources (message lanes) can share one order with the queue:
  * draws the next number, or count of them, of which it gives the first. */
 uint64_t event_queue_sequence(struct event_queue *queue);

@@ -23,9 +23,9 @@ void fair_share_free(struct fair_share *fair)
     return;
   for (link_id l = 0; l < fair->link_count; l++)
     g_free(fair->links[l].crossings);
-  void *arrays[] = {fair->links,      fair->level,     fair->flows,     fair->bottleneck,  fair->heap.entries,
-                    fair->heap.place, fair->dirty.ids, fair->stale.ids, fair->touched.ids, fair->fresh,
-                    fair->rest,       fair->moved,     fair->changed};
+  void *arrays[] = {fair->links,        fair->level,      fair->flows,     fair->bottleneck,
+                    fair->heap.entries, fair->heap.place, fair->dirty.ids, fair->stale.ids,
+                    fair->touched.ids,  fair->fresh,      fair->rest,      fair->moved};
   for (size_t i = 0; i < G_N_ELEMENTS(arrays); i++)
     g_free(arrays[i]);
   g_free(fair);
@@ -50,7 +50,6 @@ static void flows_grow(struct fair_share *fair)
   fair->bottleneck = g_renew(link_id, fair->bottleneck, size);
   fair->rest = g_renew(double, fair->rest, size);
   fair->moved = g_renew(flow_id, fair->moved, size);
-  fair->changed = g_renew(flow_id, fair->changed, size);
 }
 
 link_id fair_share_add_link(struct fair_share *fair, double capacity)
@@ -212,40 +211,6 @@ void fair_share_update(struct fair_share *fair, struct fair_changes *changes)
   *changes = (struct fair_changes){fair->touched.ids, count, fair->moved, fair->moved_count};
 }
 
-static int flow_compare(const void *a, const void *b)
-{
-  flow_id x = *(const flow_id *)a, y = *(const flow_id *)b;
-  return (x > y) - (x < y);
-}
-
-static uint32_t flow_tell(struct fair_share *fair, flow_id f, uint32_t count)
-{
-  double rate = flow_rate(fair, f);
-  if (rate == fair->flows[f].told)
-    return count;
-  fair->flows[f].told = rate;
-  fair->changed[count] = f;
-  return count + 1;
-}
-
-uint32_t fair_share_solve(struct fair_share *fair, const flow_id **changed)
-{
-  struct fair_changes changes;
-  fair_share_update(fair, &changes);
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < changes.moved_count; i++)
-    count = flow_tell(fair, changes.moved[i], count);
-  for (uint32_t i = 0; i < changes.level_count; i++) {
-    const struct link *link = &fair->links[changes.levels[i]];
-    for (uint32_t k = 0; k < link->count; k++)
-      count = flow_tell(fair, link->crossings[k].flow, count);
-  }
-  if (count)
-    qsort(fair->changed, count, sizeof *fair->changed, flow_compare);
-  *changed = fair->changed;
-  return count;
-}
-
 double fair_share_rate(const struct fair_share *fair, flow_id flow)
 {
   return flow_rate(fair, flow);
@@ -259,22 +224,4 @@ link_id fair_share_bottleneck(const struct fair_share *fair, flow_id flow)
 double fair_share_level(const struct fair_share *fair, link_id link)
 {
   return fair->level[link];
-}
-
-double fair_share_link_rate(const struct fair_share *fair, link_id link)
-{
-  double sum = 0;
-  for (uint32_t i = 0; i < fair->links[link].count; i++)
-    sum += flow_rate(fair, fair->links[link].crossings[i].flow);
-  return sum;
-}
-
-uint32_t fair_share_link_flows(const struct fair_share *fair, link_id link)
-{
-  return fair->links[link].count;
-}
-
-flow_id fair_share_link_flow(const struct fair_share *fair, link_id link, uint32_t i)
-{
-  return fair->links[link].crossings[i].flow;
 }

@@ -1,13 +1,12 @@
 /* Max-min fair sharing of links between flows: progressive filling. Rates only; no time, no bytes.
  *
  * Links have a capacity (bytes/s; 0 = infinite). A flow crosses up to FLOW_LINKS_MAX distinct links and may
- * have a cap of its own. Rates are the unique max-min allocation; after a batch of changes fair_share_solve
- * brings them up to date and reports the flows whose rate changed. A flow over infinite links only, without
- * cap, has rate INFINITY.
+ * have a cap of its own. Rates are the unique max-min allocation; after a batch of changes fair_share_update
+ * brings them up to date. A flow over infinite links only, without cap, has rate INFINITY.
  *
- * All flows that a link holds back have one rate, the link's level. So a change can also be told in few
- * words, however many flows it slows: the links whose level changed, and the flows that are now held back by
- * something else. Callers in a hurry take that from fair_share_update. */
+ * All flows that a link holds back have one rate, the link's level. So a change is told in few words, however
+ * many flows it slows: the links whose level changed, and the flows that are now held back by something
+ * else. */
 #ifndef DM_FAIR_SHARE_H
 #define DM_FAIR_SHARE_H
 
@@ -22,7 +21,7 @@ typedef uint32_t flow_id;
 
 struct fair_share;
 
-/* What a batch of changes came to. Valid until the next update or solve. */
+/* What a batch of changes came to. Valid until the next update. */
 struct fair_changes {
   const link_id *levels; /* links with another level than before */
   uint32_t level_count;
@@ -35,15 +34,11 @@ void fair_share_free(struct fair_share *fair);
 /* Ids count up from 0. capacity: finite, not negative. */
 link_id fair_share_add_link(struct fair_share *fair, double capacity);
 void fair_share_set_capacity(struct fair_share *fair, link_id link, double capacity);
-/* Adds a flow with rate 0 until the next solve. cap: of the flow alone, 0 = none. Ids are reused after
+/* Adds a flow with rate 0 until the next update. cap: of the flow alone, 0 = none. Ids are reused after
  * removal. */
 flow_id fair_share_add_flow(struct fair_share *fair, const link_id *links, uint32_t count, double cap);
 void fair_share_remove_flow(struct fair_share *fair, flow_id flow);
-/* Solves for the links and flows that the changes since the last call can reach. Returns the number of flows
- * whose rate changed, with their ids in *changed, in increasing order (valid until the next call). */
-uint32_t fair_share_solve(struct fair_share *fair, const flow_id **changed);
-/* The same, told as links and moved flows. Use one of the two throughout: what this has told, solve does not
- * tell. */
+/* Solves for the links and flows that the changes since the last call can reach. */
 void fair_share_update(struct fair_share *fair, struct fair_changes *changes);
 double fair_share_rate(const struct fair_share *fair, flow_id flow);
 /* The link that holds the flow back: its rate is that link's level. LINK_NONE: its own cap does, or nothing.
@@ -51,10 +46,5 @@ double fair_share_rate(const struct fair_share *fair, flow_id flow);
 link_id fair_share_bottleneck(const struct fair_share *fair, flow_id flow);
 /* Rate of the flows that the link holds back; INFINITY when it holds back none. */
 double fair_share_level(const struct fair_share *fair, link_id link);
-/* Sum of the rates of the link's flows. */
-double fair_share_link_rate(const struct fair_share *fair, link_id link);
-/* i-th of the link's flows, in no particular order. */
-uint32_t fair_share_link_flows(const struct fair_share *fair, link_id link);
-flow_id fair_share_link_flow(const struct fair_share *fair, link_id link, uint32_t i);
 
 #endif

@@ -35,7 +35,6 @@ struct flow {
   uint32_t count;
   flow_id next_free;
   double cap;
-  double told; /* rate when last reported by fair_share_solve */
 };
 
 struct link_list {
@@ -63,7 +62,6 @@ struct fair_share {
   double *rest;   /* scratch of one fill */
   flow_id *moved; /* answers */
   uint32_t moved_count;
-  flow_id *changed;
 };
 
 /* Lists a link once: flag tells whether it is in. */

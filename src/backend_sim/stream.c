@@ -6,8 +6,7 @@
  * milestone costs one event.
  *
  * A stream's bytes are the group's virtual bytes less an offset fixed when it joined, so they are worked out
- * when asked for, and the bytes of a link likewise: those of the streams that left it, and of those on it
- * now. */
+ * when asked for. */
 #include "backend_sim/stream.h"
 
 #include <math.h>
@@ -25,8 +24,7 @@
 struct stream {
   const uint64_t *ends;
   uint64_t user;
-  double base;    /* in a group: virtual bytes at its own byte 0; in none: the bytes it has moved */
-  double counted; /* of its bytes, those that the links' counters hold already */
+  double base; /* in a group: virtual bytes at its own byte 0; in none: the bytes it has moved */
   double cap;
   uint32_t milestones;
   uint32_t next; /* milestone; of a free stream: the next free one */
@@ -51,7 +49,6 @@ struct stream_net {
   stream_id *of_flow; /* stream of each flow of the solver */
   uint32_t of_flow_size;
 
-  double *carried; /* bytes that each link's counter holds */
   struct stream_groups groups;
 
   gboolean changed;  /* something waits for settle */
@@ -81,7 +78,6 @@ void stream_net_free(struct stream_net *net)
   g_free(net->streams);
   g_free(net->place);
   g_free(net->of_flow);
-  g_free(net->carried);
   g_free(net);
 }
 
@@ -140,14 +136,6 @@ static double stream_moved(struct stream_net *net, const struct stream *stream, 
   if (stream->group == GROUP_NONE)
     return stream->base;
   return MIN(stream_group_bytes(group_at(net, stream->group), at_ns) - stream->base, stream_total(stream));
-}
-
-/* Brings the counters of the stream's links up to its bytes. */
-static void stream_count_bytes(struct stream_net *net, struct stream *stream, double moved)
-{
-  for (uint32_t i = 0; i < stream->link_count; i++)
-    net->carried[stream->links[i]] += moved - stream->counted;
-  stream->counted = moved;
 }
 
 static void stream_leave(struct stream_net *net, stream_id id, double moved)
@@ -211,12 +199,11 @@ static stream_id stream_take(struct stream_net *net)
   return net->stream_count++;
 }
 
-/* Takes the stream off the network for good, moved bytes done. */
-static void stream_end(struct stream_net *net, stream_id id, double moved, double at_ns)
+/* Takes the stream off the network for good. */
+static void stream_end(struct stream_net *net, stream_id id, double at_ns)
 {
   struct stream *stream = &net->streams[id];
-  stream_count_bytes(net, stream, moved);
-  stream_leave(net, id, moved);
+  stream_leave(net, id, 0);
   flow_stop(net, stream);
   stream->next = net->free;
   net->free = id;
@@ -247,9 +234,7 @@ void stream_pause(struct stream_net *net, stream_id id, double at_ns)
   struct stream *stream = &net->streams[id];
   if (stream->flow == LINK_NONE)
     return;
-  double moved = stream_moved(net, stream, at_ns);
-  stream_count_bytes(net, stream, moved);
-  stream_leave(net, id, moved);
+  stream_leave(net, id, stream_moved(net, stream, at_ns));
   flow_stop(net, stream);
   net_change(net, at_ns);
 }
@@ -262,18 +247,13 @@ void stream_resume(struct stream_net *net, stream_id id, double at_ns)
   net_change(net, at_ns);
 }
 
-gboolean stream_paused(const struct stream_net *net, stream_id id)
-{
-  return net->streams[id].flow == LINK_NONE;
-}
-
 uint64_t stream_cancel(struct stream_net *net, stream_id id, int64_t now_ns)
 {
   const struct stream *stream = &net->streams[id];
   uint64_t reported = stream->next ? stream->ends[stream->next - 1] : 0;
   /* A milestone may be reported up to half a nanosecond early. */
   double moved = floor(MAX(stream_moved(net, stream, (double)now_ns), (double)reported));
-  stream_end(net, id, moved, (double)now_ns);
+  stream_end(net, id, (double)now_ns);
   return (uint64_t)moved;
 }
 
@@ -281,11 +261,8 @@ uint64_t stream_cancel(struct stream_net *net, stream_id id, int64_t now_ns)
 
 link_id stream_net_add_link(struct stream_net *net, double bytes_s)
 {
-  link_id link = fair_share_add_link(net->fair, bytes_s);
   stream_groups_add_link(&net->groups);
-  net->carried = g_renew(double, net->carried, link + 1);
-  net->carried[link] = 0;
-  return link;
+  return fair_share_add_link(net->fair, bytes_s);
 }
 
 void stream_net_set_capacity(struct stream_net *net, link_id link, double bytes_s, int64_t now_ns)
@@ -305,7 +282,7 @@ static void milestone_pass(struct stream_net *net, struct stream_group *group, d
   if (group->rate == INFINITY)
     group->bytes = group->heap[0].target;
   if (last)
-    stream_end(net, id, stream_total(stream), exact_ns);
+    stream_end(net, id, exact_ns);
   else
     stream_group_delay_first(group, net->place, stream->base + (double)stream->ends[stream->next]);
   net->on_milestone(net->context, id, user, milestone, exact_ns, last);
@@ -364,20 +341,4 @@ gboolean stream_net_settle(struct stream_net *net, int64_t now_ns)
   }
   net->groups.listed_count = 0;
   return TRUE;
-}
-
-double stream_net_link_bytes(struct stream_net *net, link_id link, int64_t now_ns)
-{
-  double bytes = net->carried[link];
-  uint32_t count = fair_share_link_flows(net->fair, link);
-  for (uint32_t i = 0; i < count; i++) {
-    const struct stream *stream = &net->streams[net->of_flow[fair_share_link_flow(net->fair, link, i)]];
-    bytes += stream_moved(net, stream, (double)now_ns) - stream->counted;
-  }
-  return bytes;
-}
-
-double stream_net_link_rate(struct stream_net *net, link_id link)
-{
-  return fair_share_link_rate(net->fair, link);
 }

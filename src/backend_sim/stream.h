@@ -38,16 +38,11 @@ stream_id stream_start(struct stream_net *net, double start_ns, const link_id *l
                        double cap, const uint64_t *milestone_end, uint32_t milestones, uint64_t user);
 void stream_pause(struct stream_net *net, stream_id stream, double at_ns);
 void stream_resume(struct stream_net *net, stream_id stream, double at_ns);
-gboolean stream_paused(const struct stream_net *net, stream_id stream);
 /* Ends it now without further reports; returns the bytes that it had moved. */
 uint64_t stream_cancel(struct stream_net *net, stream_id stream, int64_t now_ns);
 
 void stream_net_event(struct stream_net *net, int64_t now_ns, uint64_t payload);
 /* TRUE if changes wait to be solved. Call until FALSE before popping an event of a later time. */
 gboolean stream_net_settle(struct stream_net *net, int64_t now_ns);
-/* Bytes that crossed a link from the start to now. */
-double stream_net_link_bytes(struct stream_net *net, link_id link, int64_t now_ns);
-/* Present rate of a link, bytes/s. */
-double stream_net_link_rate(struct stream_net *net, link_id link);
 
 #endif

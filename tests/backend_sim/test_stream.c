@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "backend_sim/stream.h"
+#include "core/units.h"
 
 #define PER_NS  1e9
 #define REPORTS 64
@@ -112,7 +113,6 @@ Test(stream, milestones_of_one_stream_are_analytic)
     cr_expect_eq(bed->reports[i].exact_ns, 0.25 + (double)ends[i] * 1e9 / (3 * PER_NS));
     cr_expect(bed->reports[i].milestone == i && bed->reports[i].last == (i == 49));
   }
-  cr_expect_eq(stream_net_link_bytes(bed->net, l, 1000), (double)ends[49]);
   bed_free(bed);
 }
 
@@ -130,8 +130,6 @@ Test(stream, staggered_starts)
   bed->now = 50;
   bed_start(bed, 50, &l, 1, 0, large, 2, 'B');
   bed_run(bed, 55);
-  cr_expect(fabs(stream_net_link_bytes(bed->net, l, 55) - 550) < 1e-9);
-  cr_expect_eq(stream_net_link_rate(bed->net, l), 10 * PER_NS);
   bed->now = 60;
   bed_start(bed, 60, &l, 1, 0, small, 1, 'C');
   bed_run(bed, 1000);
@@ -141,7 +139,6 @@ Test(stream, staggered_starts)
   expect_time(bed, 'B', 0, 170);
   expect_time(bed, 'B', 1, 220);
   cr_expect_eq(bed->count, 5);
-  cr_expect_eq(stream_net_link_rate(bed->net, l), 0);
   bed_free(bed);
 }
 
@@ -165,9 +162,6 @@ Test(stream, shards_of_two_loads_over_a_spine)
     expect_time(bed, user, 1, 135);
   }
   expect_time(bed, 2, 0, 75);
-  cr_expect_eq(stream_net_link_bytes(bed->net, spine, 1000), 1500);
-  cr_expect_eq(stream_net_link_bytes(bed->net, e0, 1000), 900);
-  cr_expect_eq(stream_net_link_bytes(bed->net, i0, 1000), 1200);
   bed_free(bed);
 }
 
@@ -198,16 +192,12 @@ Test(stream, pause_and_resume)
   bed_run(bed, 40);
   stream_pause(bed->net, a, 40);
   stream_pause(bed->net, a, 40); /* again: nothing */
-  cr_expect(stream_paused(bed->net, a));
   bed_run(bed, 70);
-  cr_expect_eq(stream_net_link_bytes(bed->net, l, 70), 700);
   bed_run(bed, 100);
   stream_resume(bed->net, a, 100);
-  cr_expect_not(stream_paused(bed->net, a));
   bed_run(bed, 1000);
   expect_time(bed, 'B', 0, 140);
   expect_time(bed, 'A', 0, 200);
-  cr_expect_eq(stream_net_link_bytes(bed->net, l, 1000), 2000);
   bed_free(bed);
 }
 
@@ -248,12 +238,10 @@ Test(stream, unlimited_and_empty_streams_end_at_once_by_an_event)
   stream_net_set_capacity(bed->net, slow, 0, 90);
   bed_run(bed, 90);
   expect_time(bed, 3, 0, 90);
-  cr_expect_eq(stream_net_link_bytes(bed->net, slow, 90), 1000);
-  cr_expect_eq(stream_net_link_bytes(bed->net, unlimited, 90), 1000000000);
   bed_free(bed);
 }
 
-Test(stream, cancelled_bytes_stay_counted)
+Test(stream, cancelled_bytes_are_told)
 {
   /* 3 bytes/ns, A and B: at 101 each has 151.5; A is cancelled: 151 bytes. B: 101 + (600 - 151.5)/3 = 250.5.
    */
@@ -267,7 +255,6 @@ Test(stream, cancelled_bytes_stay_counted)
   bed_run(bed, 1000);
   expect_time(bed, 'B', 1, 250.5);
   cr_expect(isnan(bed_time(bed, 'A', 1)));
-  cr_expect_eq(stream_net_link_bytes(bed->net, l, 1000), 751);
   /* cancelled before it was ever settled, and while paused */
   stream_id b = bed_start(bed, 1000, &l, 1, 0, ends, 2, 'C');
   cr_expect_eq(stream_cancel(bed->net, b, 1000), 0);
@@ -277,8 +264,7 @@ Test(stream, cancelled_bytes_stay_counted)
   bed_run(bed, 1020);
   cr_expect_eq(stream_cancel(bed->net, b, 1020), 30);
   bed_run(bed, 2000);
-  cr_expect_eq(stream_net_link_bytes(bed->net, l, 2000), 781);
-  cr_expect_eq(event_queue_size(bed->queue), 0);
+  cr_expect_eq(event_queue_next(bed->queue), TIME_NEVER);
   bed_free(bed);
 }
 
@@ -298,6 +284,5 @@ Test(stream, a_group_that_never_empties_keeps_its_precision)
   cr_expect_eq(bed_time(bed, 'B', 0), bed_time(bed, 'B', 1));
   cr_expect(fabs(bed_time(bed, 'B', 2) - (1e12 + 100)) < 1e-3);
   cr_expect(fabs(bed_time(bed, 'A', 0) - (1.5e12 + 50)) < 1e-3);
-  cr_expect_eq(stream_net_link_bytes(bed->net, l, bed->now), 30000000001000.0);
   bed_free(bed);
 }
