@@ -37,7 +37,9 @@ static gboolean file_has(const char *path, const char *key)
   return FALSE;
 }
 
-char *admission_find(const char *authorized, const char *key)
+/* The name of the .pub file with this key, g_free it; NULL: nobody's. Files that are no key are passed over,
+ * with a log line. */
+static char *key_owner(const char *authorized, const char *key)
 {
   g_autoptr(GDir) dir = g_dir_open(authorized, 0, NULL);
   const char *name;
@@ -88,7 +90,7 @@ static void decide(struct admission *admission, const struct part part[ZAP_PARTS
   g_autofree char *name = NULL;
   if (parts == ZAP_PARTS && strcmp((const char *)part[MECHANISM].bytes, "CURVE") == 0 &&
       part[CREDENTIALS].size == KEY_BYTES && zmq_z85_encode(key, part[CREDENTIALS].bytes, KEY_BYTES))
-    name = admission_find(admission->authorized, key);
+    name = key_owner(admission->authorized, key);
   if (!name)
     refusals_log(admission->refusals, parts > ADDRESS ? (const char *)part[ADDRESS].bytes : NULL, key,
                  "its key is not authorized");

@@ -16,10 +16,6 @@ struct admission *admission_new(void *zmq_context, const char *authorized, struc
 /* After the context was shut down: that is what ends the thread. */
 void admission_free(struct admission *admission);
 
-/* The name of the .pub file with this key, g_free it; NULL: nobody's. Files that are no key are passed over,
- * with a log line. */
-char *admission_find(const char *authorized, const char *key);
-
 #define ADMISSION_DOMAIN "distmind"
 
 #endif

@@ -60,7 +60,8 @@ void refusals_line(struct refusals *refusals, const char *address, const char *k
                    address ? " from " : "", address ? address : "", why);
 }
 
-const char *actor_kind_text(guint32 peer)
+/* "GPU server". */
+static const char *actor_kind_text(guint32 peer)
 {
   static const char *const names[] = {[ACTOR_CLIENT] = "client",
                                       [ACTOR_CONTROLLER] = "controller",

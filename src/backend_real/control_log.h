@@ -24,7 +24,5 @@ void refusals_line(struct refusals *refusals, const char *address, const char *k
 guint64 refusals_count(struct refusals *refusals);
 /* "GPU server 3: TEXT": what happened to a peer (actor_id) that was let in. */
 void control_log_peer(guint32 peer, const char *text);
-/* "GPU server". */
-const char *actor_kind_text(guint32 peer);
 
 #endif

@@ -38,7 +38,8 @@ gboolean hold_parse(const char *text, struct hold *hold, GError **error)
   return TRUE;
 }
 
-gboolean hold_met(const struct hold *hold, const struct figures *figures)
+/* Latencies of a run that completed nothing do not hold. */
+static gboolean hold_met(const struct hold *hold, const struct figures *figures)
 {
   double value = figure_number(figures, hold->figure);
   if (g_strcmp0(hold->figure->group, "latency_ms") == 0 && figures->completed == 0)

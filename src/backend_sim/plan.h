@@ -25,8 +25,6 @@ struct hold {
 
 /* FALSE + DM_ERROR_INPUT that names --hold. Clear with g_free(hold->name). */
 gboolean hold_parse(const char *text, struct hold *hold, GError **error);
-/* Latencies of a run that completed nothing do not hold. */
-gboolean hold_met(const struct hold *hold, const struct figures *figures);
 
 struct plan_task {
   enum verdict verdict;

@@ -58,7 +58,8 @@ static struct sim_compute *running_at(struct sim *sim, const struct sim_gpu *gpu
   return sim_compute_at(sim, g_array_index(gpu->running, uint32_t, i));
 }
 
-void sim_gpu_account(struct sim_gpu *gpu, double exact_ns)
+/* Brings the busy times up to a time. */
+static void gpu_account(struct sim_gpu *gpu, double exact_ns)
 {
   double elapsed = exact_ns - gpu->clock;
   if (elapsed <= 0)
@@ -137,7 +138,7 @@ static void stream_go(struct sim *sim, struct sim_gpu *gpu, struct gpu_stream *s
     sim_at(sim, begin, EV_COMPUTE_READY, c->self);
     return;
   }
-  sim_gpu_account(gpu, begin);
+  gpu_account(gpu, begin);
   c->running = TRUE;
   c->begin = MAX(begin, gpu->clock);
   c->left = c->work;
@@ -261,13 +262,13 @@ static void gpu_event(struct sim *sim, struct sim_gpu *gpu)
     reschedule(sim, gpu);
     return;
   }
-  sim_gpu_account(gpu, end);
+  gpu_account(gpu, end);
   finish(sim, gpu, first, MAX(end, gpu->clock));
 }
 
 void sim_gpu_failed(struct sim *sim, struct sim_gpu *gpu)
 {
-  sim_gpu_account(gpu, (double)sim->now);
+  gpu_account(gpu, (double)sim->now);
   g_array_set_size(gpu->running, 0);
   gpu->inference = 0;
   reschedule(sim, gpu);
@@ -308,7 +309,7 @@ void sim_compute_cancel(struct sim *sim, struct sim_compute *c)
     sim_compute_fail(sim, c);
     return;
   }
-  sim_gpu_account(gpu, (double)sim->now);
+  gpu_account(gpu, (double)sim->now);
   double stop = MIN(stop_point(c), c->work);
   c->left -= c->work - stop;
   c->work = stop;

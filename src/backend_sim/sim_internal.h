@@ -281,9 +281,7 @@ void sim_compute_event(struct sim *sim, enum sim_event event, uint32_t index);
 void sim_compute_met(struct sim *sim, struct sim_compute *compute, double ready_ns);
 void sim_compute_fail(struct sim *sim, struct sim_compute *compute);
 void sim_compute_cancel(struct sim *sim, struct sim_compute *compute);
-/* Brings the busy times up to now. */
 /* Its server is dead: nothing of it goes on. */
 void sim_gpu_failed(struct sim *sim, struct sim_gpu *gpu);
-void sim_gpu_account(struct sim_gpu *gpu, double exact_ns);
 
 #endif

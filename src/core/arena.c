@@ -95,11 +95,6 @@ uint64_t arena_size(const struct arena *arena)
   return arena->size;
 }
 
-uint64_t arena_left(const struct arena *arena)
-{
-  return arena->left;
-}
-
 /* The smallest free range that holds bytes, or the largest. */
 static uint32_t choose(const struct arena *arena, uint64_t bytes)
 {

@@ -32,7 +32,6 @@ void arena_free(struct arena *arena);
 /* Adds bytes at its end. */
 void arena_grow(struct arena *arena, uint64_t bytes);
 uint64_t arena_size(const struct arena *arena);
-uint64_t arena_left(const struct arena *arena);
 /* Takes room for bytes into *ranges (which is empty; its memory is used again). FALSE: too little is free,
  * nothing changed. bytes 0 takes nothing. */
 gboolean arena_take(struct arena *arena, uint64_t bytes, struct ranges *ranges);

@@ -327,11 +327,6 @@ uint64_t tier_used(const struct tier *tier)
   return tier->used;
 }
 
-uint64_t tier_held(const struct tier *tier)
-{
-  return tier->held;
-}
-
 uint64_t tier_capacity(const struct tier *tier)
 {
   return tier->capacity;

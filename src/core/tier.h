@@ -83,8 +83,7 @@ void tier_set_capacity(struct tier *tier, uint64_t capacity_bytes, int64_t now_n
 gboolean tier_hold(struct tier *tier, uint64_t bytes, int64_t now_ns);
 void tier_release(struct tier *tier, uint64_t bytes);
 
-uint64_t tier_used(const struct tier *tier); /* entries and what is held */
-uint64_t tier_held(const struct tier *tier);
+uint64_t tier_used(const struct tier *tier);     /* entries and what is held */
 uint64_t tier_capacity(const struct tier *tier); /* UINT64_MAX if unbounded */
 uint32_t tier_count(const struct tier *tier);
 /* READY unpinned entry that would leave first, or UINT32_MAX. */

@@ -20,7 +20,7 @@ static gboolean run_plot(int argc, char **argv, GError **error)
     return input_error(error, NULL, 0, "plot: --x and --y are for the kind sweep");
   const struct plot_options options = {.x = x, .y = y};
   g_autoptr(StoreReader) reader = store_open(arguments[0], error);
-  return reader && plot_write_with(reader, arguments[1], &options, output, error);
+  return reader && plot_write(reader, arguments[1], &options, output, error);
 }
 
 const struct command command_plot = {

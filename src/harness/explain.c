@@ -183,7 +183,8 @@ static void print_blocker(const struct story *story, sqlite3_stmt *statement)
   fputc('\n', story->out);
 }
 
-gboolean explain_queue(const struct story *story, GError **error)
+/* The requests that used the GPU while this one waited there. */
+static gboolean explain_queue(const struct story *story, GError **error)
 {
   if (story->gpu < 0 || story->dispatch_ns < 0 || story->start_ns <= story->dispatch_ns)
     return TRUE;

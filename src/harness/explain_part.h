@@ -25,8 +25,6 @@ char *format_bytes(int64_t bytes);
 
 /* What happened, in order of time: milestones of the request and the decisions made for it. */
 gboolean explain_events(const struct story *story, GError **error);
-/* The requests that used the GPU while this one waited there. */
-gboolean explain_queue(const struct story *story, GError **error);
 /* The table of groups: network, PCIe, compute. */
 gboolean explain_groups(const struct story *story, GError **error);
 

@@ -132,12 +132,6 @@ gboolean plot_begin(struct plot *plot, const char *path, const char *output, GEr
                        any_notice(plot, "estimated"), error);
 }
 
-char *plot_script(struct store_reader *reader, const char *kind, const char *path, const char *output,
-                  GError **error)
-{
-  return plot_script_with(reader, kind, NULL, path, output, error);
-}
-
 /* A line or bar is called by its system alone. */
 static gboolean check_points(const struct store_reader *reader, const GPtrArray *runs, GError **error)
 {
@@ -151,8 +145,8 @@ static gboolean check_points(const struct store_reader *reader, const GPtrArray 
   return TRUE;
 }
 
-char *plot_script_with(struct store_reader *reader, const char *kind, const struct plot_options *options,
-                       const char *path, const char *output, GError **error)
+char *plot_script(struct store_reader *reader, const char *kind, const struct plot_options *options,
+                  const char *path, const char *output, GError **error)
 {
   static const struct plot_options defaults;
   const struct plot_kind *chosen = find_kind(kind, error);
@@ -199,15 +193,10 @@ gboolean plot_finish(const char *script, const char *output, const char *path, G
   return FALSE;
 }
 
-gboolean plot_write(struct store_reader *reader, const char *kind, const char *path, GError **error)
-{
-  return plot_write_with(reader, kind, NULL, path, error);
-}
-
-gboolean plot_write_with(struct store_reader *reader, const char *kind, const struct plot_options *options,
-                         const char *path, GError **error)
+gboolean plot_write(struct store_reader *reader, const char *kind, const struct plot_options *options,
+                    const char *path, GError **error)
 {
   g_autofree char *output = g_strconcat(path, ".partial", NULL);
-  g_autofree char *script = plot_script_with(reader, kind, options, path, output, error);
+  g_autofree char *script = plot_script(reader, kind, options, path, output, error);
   return script && plot_finish(script, output, path, error);
 }

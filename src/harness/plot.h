@@ -24,16 +24,12 @@ struct plot_kind {
 extern const struct plot_kind plot_kinds[];
 
 /* The gnuplot script of a figure that will be written to the file `output` in the format of path's extension.
- * NULL + DM_ERROR_INPUT: unknown kind or extension, or rows that were not stored (the message says which
- * setting stores them). Free with g_free. */
-char *plot_script(struct store_reader *reader, const char *kind, const char *path, const char *output,
-                  GError **error);
+ * options: NULL, none. NULL + DM_ERROR_INPUT: unknown kind or extension, or rows that were not stored (the
+ * message says which setting stores them). Free with g_free. */
+char *plot_script(struct store_reader *reader, const char *kind, const struct plot_options *options,
+                  const char *path, const char *output, GError **error);
 /* Draws to path.partial, then renames. Errors also as gnuplot_run. */
-gboolean plot_write(struct store_reader *reader, const char *kind, const char *path, GError **error);
-/* plot_script and plot_write with options. */
-char *plot_script_with(struct store_reader *reader, const char *kind, const struct plot_options *options,
-                       const char *path, const char *output, GError **error);
-gboolean plot_write_with(struct store_reader *reader, const char *kind, const struct plot_options *options,
-                         const char *path, GError **error);
+gboolean plot_write(struct store_reader *reader, const char *kind, const struct plot_options *options,
+                    const char *path, GError **error);
 
 #endif

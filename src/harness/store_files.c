@@ -10,7 +10,8 @@
 
 #define COPY_BYTES (1 << 20)
 
-void store_remove_journals(const char *path)
+/* Left beside another file of that name, journals would spoil it. */
+static void journals_remove(const char *path)
 {
   static const char *const suffixes[] = {"-wal", "-shm", "-journal"};
   for (size_t i = 0; i < G_N_ELEMENTS(suffixes); i++) {
@@ -22,12 +23,12 @@ void store_remove_journals(const char *path)
 void store_remove(const char *path)
 {
   g_unlink(path);
-  store_remove_journals(path);
+  journals_remove(path);
 }
 
 gboolean store_rename(const char *partial, const char *path, GError **error)
 {
-  store_remove_journals(path);
+  journals_remove(path);
   if (g_rename(partial, path) == 0)
     return TRUE;
   g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: cannot rename to %s: %s", partial, path,

@@ -4,9 +4,7 @@
 
 #include <glib.h>
 
-/* Left beside another file of that name, journals would spoil it. */
-void store_remove_journals(const char *path);
-/* The database too. None of it need be there. */
+/* The database and its journals. None of it need be there. */
 void store_remove(const char *path);
 /* Makes the finished database `partial` the file `path`. FALSE + DM_ERROR_FAILED. */
 gboolean store_rename(const char *partial, const char *path, GError **error);

@@ -188,11 +188,6 @@ const char *trace_format_name(const struct trace_reader *reader)
   return reader->source->format->name;
 }
 
-uint64_t trace_rows(const struct trace_reader *reader)
-{
-  return reader->rows;
-}
-
 int64_t trace_span_ns(const struct trace_reader *reader)
 {
   return reader->span_ns;

@@ -54,8 +54,7 @@ uint64_t trace_rows_skipped(const struct trace_reader *reader);
 struct trace_counter;
 const struct trace_counter *trace_skip_reasons(const struct trace_reader *reader);
 GPtrArray *trace_quirks(const struct trace_reader *reader);
-/* Rows that trace_next will give in all, and the arrival of the last of them (-1: not known beforehand). */
-uint64_t trace_rows(const struct trace_reader *reader);
+/* Arrival of the last row that trace_next will give; -1: not known beforehand. */
 int64_t trace_span_ns(const struct trace_reader *reader);
 /* Names of all formats, for --help and messages. */
 const char *const *trace_formats(void);

@@ -345,14 +345,9 @@ int64_t workload_span_ns(const struct workload *w)
   return span < 0 && w->requests_over ? w->last_arrival : span;
 }
 
-gboolean workload_sent_all(const struct workload *w)
-{
-  return w->requests_over && w->jobs_over;
-}
-
 gboolean workload_finished(const struct workload *w)
 {
-  return workload_sent_all(w) && flights_ended(w->flights) == flights_begun(w->flights);
+  return w->requests_over && w->jobs_over && flights_ended(w->flights) == flights_begun(w->flights);
 }
 
 uint64_t workload_jobs(const struct workload *w)

@@ -21,9 +21,7 @@ extern const struct actor_ops workload_actor;
 
 /* Time of the last arrival, -1 while it is not known. */
 int64_t workload_span_ns(const struct workload *workload);
-/* No request and no job will come any more. */
-gboolean workload_sent_all(const struct workload *workload);
-/* … and every request has been answered. */
+/* No request and no job will come any more, and every request has been answered. */
 gboolean workload_finished(const struct workload *workload);
 /* Training jobs submitted. */
 uint64_t workload_jobs(const struct workload *workload);

@@ -19,7 +19,7 @@ Test(plot, draws_every_kind_in_every_format)
       g_autofree char *path = g_build_filename(folder, starts[i][0], NULL);
       g_autofree char *partial = g_strconcat(path, ".partial", NULL);
       g_autoptr(GError) error = NULL;
-      cr_assert(plot_write(reader, kind->name, path, &error), "%s: %s", kind->name,
+      cr_assert(plot_write(reader, kind->name, NULL, path, &error), "%s: %s", kind->name,
                 error ? error->message : "");
       g_autofree char *bytes = fixture_read(path);
       cr_assert(g_str_has_prefix(bytes, starts[i][1]), "%s is no %s", kind->name, starts[i][0]);
@@ -55,7 +55,7 @@ Test(plot, latency_cdf_is_that_of_the_requests)
   char *folder = fixture_folder();
   g_autofree char *database = fixture_database(folder, (struct fixture_options){0});
   g_autoptr(StoreReader) reader = store_open(database, NULL);
-  g_autofree char *script = plot_script(reader, "latency-cdf", "x.png", "x.png.partial", NULL);
+  g_autofree char *script = plot_script(reader, "latency-cdf", NULL, "x.png", "x.png.partial", NULL);
   g_autoptr(GArray) exact = g_array_new(FALSE, FALSE, sizeof(double));
   for (uint64_t id = 0; id < FIXTURE_REQUESTS; id++) {
     struct request_row row = fixture_request(1, id);
@@ -76,7 +76,7 @@ Test(plot, found_adds_up_to_all_requests)
   char *folder = fixture_folder();
   g_autofree char *database = fixture_database(folder, (struct fixture_options){0});
   g_autoptr(StoreReader) reader = store_open(database, NULL);
-  g_autofree char *script = plot_script(reader, "found", "x.png", "x.png.partial", NULL);
+  g_autofree char *script = plot_script(reader, "found", NULL, "x.png", "x.png.partial", NULL);
   cr_assert(strstr(script, "\"distmind\" 50 9 10 0 30 0 1\n"), "%s", script);
   cr_assert(!strstr(script, "local SSD"), "a part that nobody has stands in the legend");
   cr_assert(strstr(script, "uses estimated profiles"));
@@ -96,13 +96,13 @@ Test(plot, says_what_was_not_stored)
                                          {"found", NULL}};
   for (size_t i = 0; i < G_N_ELEMENTS(wants); i++) {
     g_autoptr(GError) error = NULL;
-    g_autofree char *script = plot_script(reader, wants[i][0], "x.png", "x.png.partial", &error);
+    g_autofree char *script = plot_script(reader, wants[i][0], NULL, "x.png", "x.png.partial", &error);
     cr_assert_eq(script == NULL, wants[i][1] != NULL);
     cr_assert(script ||
               (g_error_matches(error, DM_ERROR, DM_ERROR_INPUT) && strstr(error->message, wants[i][1])));
   }
   g_autoptr(GError) error = NULL;
-  cr_assert(!plot_write(reader, "found", "x.jpg", &error));
+  cr_assert(!plot_write(reader, "found", NULL, "x.jpg", &error));
   cr_assert(g_error_matches(error, DM_ERROR, DM_ERROR_INPUT) && strstr(error->message, ".png, .svg or .pdf"));
   fixture_remove(folder);
 }
@@ -117,14 +117,14 @@ Test(plot, failures_leave_no_file_and_keep_the_old_one)
   g_autoptr(StoreReader) reader = store_open(database, NULL);
   g_setenv("PATH", folder, TRUE);
   g_autoptr(GError) missing = NULL;
-  cr_assert(!plot_write(reader, "found", path, &missing));
+  cr_assert(!plot_write(reader, "found", NULL, path, &missing));
   cr_assert(g_error_matches(missing, DM_ERROR, DM_ERROR_FAILED) &&
             strstr(missing->message, "apt-get install gnuplot-nox"));
   g_autofree char *gnuplot = g_build_filename(folder, "gnuplot", NULL);
   g_file_set_contents(gnuplot, "#!/bin/sh\necho no terminal >&2\nexit 1\n", -1, NULL);
   g_chmod(gnuplot, 0755);
   g_autoptr(GError) failed = NULL;
-  cr_assert(!plot_write(reader, "found", path, &failed));
+  cr_assert(!plot_write(reader, "found", NULL, path, &failed));
   cr_assert(g_error_matches(failed, DM_ERROR, DM_ERROR_FAILED) && strstr(failed->message, "no terminal"));
   cr_assert(!g_file_test(partial, G_FILE_TEST_EXISTS));
   g_autofree char *kept = fixture_read(path);

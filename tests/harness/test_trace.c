@@ -162,7 +162,6 @@ static void expect_layout(const struct layout_case *layout)
   cr_assert(reader, "%s", error ? error->message : "");
   cr_assert_str_eq(trace_format_name(reader), layout->format);
   cr_assert_eq(trace_kind(reader), layout->kind);
-  cr_assert_eq(trace_rows(reader), layout->count, "%s", layout->file);
   cr_assert_eq(trace_span_ns(reader), layout->rows[layout->count - 1].arrival_ns, "%s", layout->file);
   for (int pass = 0; pass < 2; pass++) {
     for (unsigned i = 0; i < layout->count; i++) {
@@ -197,7 +196,6 @@ Test(trace, calls_of_a_minute_are_exact_and_seeded)
     struct trace_reader *reader =
         trace_open(DATA "azure_2019/invocations_per_function_md.anon.d01.csv", &options, &error);
     cr_assert(reader, "%s", error ? error->message : "");
-    cr_assert_eq(trace_rows(reader), 13);
     /* The second pass of a seed repeats the first; arrivals count from the first one, so the minute's edge is
      * moved by at most that. Reading the source itself gives absolute times. */
     const struct trace_format *format = &trace_azure_functions_2019;
@@ -215,6 +213,7 @@ Test(trace, calls_of_a_minute_are_exact_and_seeded)
     format->close(source);
     unsigned equal = 0;
     for (unsigned i = 0; trace_next(reader, &row, &error) > 0; i++) {
+      cr_assert_lt(i, rows);
       if (seed == 1)
         first_pass[i] = row.arrival_ns;
       equal += first_pass[i] == row.arrival_ns;
