@@ -54,16 +54,17 @@ static void free_given_up(struct reader *reader)
   }
 }
 
-/* TRUE: something came. */
+/* TRUE: something came, and there may be more. */
 static gboolean poll_ends(struct reader *reader)
 {
   struct verbs_done batch[POLL_DONE];
   gboolean came = FALSE;
   for (uint32_t e = 0; e < reader->ends; e++) {
-    uint32_t count = reader->ops->poll(reader->end[e].end, batch, POLL_DONE);
+    gboolean more = FALSE;
+    uint32_t count = reader->ops->poll(reader->end[e].end, batch, POLL_DONE, &more);
     for (uint32_t i = 0; i < count; i++)
       done(reader, &batch[i]);
-    came = came || count > 0;
+    came = came || count > 0 || more;
   }
   if (came)
     give_all(reader);

@@ -123,10 +123,12 @@ struct verbs_queue_ops {
    * first. */
   void (*line_free)(struct verbs_line *line);
 
-  /* Reads that have ended, up to `room`; all of a read's bytes are there. A reader's end. */
-  uint32_t (*poll)(struct verbs_end *end, struct verbs_done *done, uint32_t room);
-  /* Asks for `fds` to become readable at the next completion. What came before is not told: poll once more
-   * before sleeping. A reader's end. */
+  /* Reads that have ended, up to `room`; all of a read's bytes are there. A call takes in a bounded number of
+   * completions, of which none need end a read; *more: there may be others, so call again before sleeping. A
+   * reader's end. */
+  uint32_t (*poll)(struct verbs_end *end, struct verbs_done *done, uint32_t room, gboolean *more);
+  /* Asks for `fds` to become readable at the next completion. What came before is not told: poll before
+   * sleeping, until there is no more. A reader's end. */
   void (*arm)(struct verbs_end *end);
   /* Descriptors to sleep on (poll(2), POLLIN). Returns how many, at most VERBS_FDS. Of a shelf's end: news of
    * its lines and its NIC. */

@@ -20,6 +20,9 @@ void srd_fake_fail(uint32_t n);
 void srd_fake_depths(uint32_t sends, uint32_t receives, uint32_t completions);
 /* Nothing moves, or again. */
 void srd_fake_hold(gboolean held);
+/* While nothing moves: what is under way ends all at once, just before a device is armed for the next time.
+ */
+void srd_fake_rush(void);
 /* Nothing that the device with this GID sends moves any more. */
 void srd_fake_mute(uint8_t gid);
 /* It answers nobody any more, either. */
