@@ -28,6 +28,7 @@ struct region {
   struct span span; /* must be first */
   uint64_t place;   /* in memory */
   struct verbs_exposed exposed[VERBS_RAILS_MAX];
+  gboolean whole; /* registered with every NIC */
   /* Of one that is registered until readers have gone over. */
   uint64_t serial;
   gint64 deadline_ns;

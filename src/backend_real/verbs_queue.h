@@ -12,10 +12,10 @@
  * A shelf's line is ready to serve once connect has returned, so the reader may post as soon as it connected.
  *
  * Threads: all calls about one end and its lines are made one at a time (the transport holds a lock), on any
- * thread; none may block for longer than a command to the NIC takes, but open, expose, conceal and close.
- * Between arm and the next poll a thread sleeps in poll(2) on the descriptors, without the lock. An end may
- * have threads of its own (SRD without RDMA READ needs one at the shelf); they take care of themselves, and
- * never call the transport. */
+ * thread, but expose and conceal, several of which may be under way at once; none may block for longer than a
+ * command to the NIC takes, but open, expose, conceal and close. Between arm and the next poll a thread
+ * sleeps in poll(2) on the descriptors, without the lock. An end may have threads of its own (SRD without
+ * RDMA READ needs one at the shelf); they take care of themselves, and never call the transport. */
 #ifndef DM_VERBS_QUEUE_H
 #define DM_VERBS_QUEUE_H
 

@@ -1,7 +1,7 @@
 /* The verbs transport over a fake EFA (srd_fake.h), in cases that a real device brings about now and then. */
 #include <criterion/criterion.h>
 
-#include "backend_real/transport_verbs.h"
+#include "backend_real/transport_verbs_shelf.h"
 #include "srd_fake.h"
 #include "verbs_lab.h"
 
@@ -10,11 +10,17 @@
 /* A megabyte takes 350 work requests, and the queue takes 512. */
 enum { READ_MAX = 3000, QUEUE = 512, READS = 4 };
 
-static struct lab *begin(void)
+static struct lab *begin(uint64_t from_bytes)
 {
   srd_fake_begin(1);
   srd_fake_machine(TRUE, READ_MAX, 8928);
-  struct lab *lab = transport_lab_new(&transport_verbs, 2 * MIB, READS * MIB, NULL);
+  return transport_lab_new(&transport_verbs, from_bytes, READS * MIB, NULL);
+}
+
+/* Model 1 is a megabyte, and was read once. */
+static struct lab *begin_reading(void)
+{
+  struct lab *lab = begin(2 * MIB);
   verbs_lab_serve(lab, 1, MIB);
   lab_read(lab, 1, 0, 0, MIB, 0);
   lab_wait(lab, 1);
@@ -61,7 +67,7 @@ static void drop(struct lab *lab)
 
 Test(transport_srd, no_completion_is_left_when_the_reader_sleeps)
 {
-  struct lab *lab = begin();
+  struct lab *lab = begin_reading();
   rush(lab, read_nothing);
   lab_wait(lab, 2 + READS);
   cr_expect_eq(lab->good, 1 + READS);
@@ -72,9 +78,63 @@ Test(transport_srd, no_completion_is_left_when_the_reader_sleeps)
 
 Test(transport_srd, reads_of_a_dropped_peer_all_end)
 {
-  struct lab *lab = begin();
+  struct lab *lab = begin_reading();
   rush(lab, drop);
   lab_wait(lab, 1 + READS);
   cr_expect_eq(lab->failed, READS - 1); /* the first was on its way whole, and has landed */
+  end(lab);
+}
+
+/* --- what is served
+ * ------------------------------------------------------------------------------------------------*/
+
+static uint32_t regions(struct lab *lab)
+{
+  g_mutex_lock(&lab->shelf->lock);
+  uint32_t count = spans_count(lab->shelf->regions);
+  g_mutex_unlock(&lab->shelf->lock);
+  return count;
+}
+
+/* A large range is registered in chunks: reads cross their ends, and of one alone a part ends. */
+Test(transport_srd, large_ranges_are_registered_in_chunks)
+{
+  enum { CHUNK = 32 * MIB, BYTES = 2 * CHUNK + 6 * MIB + 5000 };
+  struct lab *lab = begin(BYTES + MIB);
+  verbs_lab_serve(lab, 1, BYTES);
+  cr_assert_eq(regions(lab), 3);
+  lab_read(lab, 1, CHUNK - 5, 0, MIB, 0);
+  lab_read(lab, 1, 2 * CHUNK - MIB + 1, MIB, MIB, 1);
+  lab_read(lab, 1, BYTES - 7000, 2 * MIB, 7000, 2);
+  lab_wait(lab, 3);
+  cr_assert_eq(lab->good, 3);
+  cr_expect(lab_has(lab, 1, CHUNK - 5, 0, MIB));
+  cr_expect(lab_has(lab, 1, 2 * CHUNK - MIB + 1, MIB, MIB));
+  cr_expect(lab_has(lab, 1, BYTES - 7000, 2 * MIB, 7000));
+  lab->ops->shelf_serve(lab->shelf, 1, CHUNK + MIB, MIB, NULL);
+  lab_pump(lab);
+  cr_expect_eq(regions(lab), 4);
+  lab_read(lab, 1, CHUNK + MIB - 100, 0, 101, 3);
+  lab_read(lab, 1, CHUNK + MIB - 100, 0, 100, 4);
+  lab_read(lab, 1, CHUNK + 2 * MIB, 0, 100, 5);
+  lab_wait(lab, 6);
+  cr_expect_eq(lab->failed, 1);
+  cr_expect_eq(lab_end(lab, 3), LAB_FAILED);
+  lab->ops->shelf_serve(lab->shelf, 1, 0, BYTES, NULL);
+  cr_expect_eq(regions(lab), 0);
+  end(lab);
+}
+
+/* One that cannot be registered is not served, and that is told. */
+Test(transport_srd, a_chunk_that_cannot_be_registered_is_told)
+{
+  enum { BYTES = 70 * MIB };
+  struct lab *lab = begin(BYTES);
+  struct range range = {0, BYTES};
+  cr_expect_null(lab->ops->shelf_failure(lab->shelf));
+  srd_fake_fail(2);
+  lab->ops->shelf_serve(lab->shelf, 1, 0, BYTES, &(struct ranges){.range = &range, .count = 1});
+  cr_expect_str_eq(lab->ops->shelf_failure(lab->shelf), "the fake device makes no more");
+  cr_expect_lt(regions(lab), 3);
   end(lab);
 }
