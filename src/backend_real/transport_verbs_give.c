@@ -59,10 +59,8 @@ void part_done(struct reader *reader, const struct verbs_done *done)
   struct part *part = (struct part *)(uintptr_t)done->tag;
   struct line *line = done->line->context;
   struct read *read = part->read;
-  line->ended++;
   line->bytes -= part->bytes;
-  if (--line->reads == 0)
-    line->seen_ns = 0;
+  line->reads--;
   reader->under_way--;
   known_done(part->known);
   read->parts--;
