@@ -310,6 +310,7 @@ const struct verbs_queue_ops verbs_srd = {
     .conceal = srd_serve_conceal,
     .line_new = srd_line_new,
     .offer = srd_line_offer,
+    .origin = srd_line_origin,
     .connect = srd_line_connect,
     .window = srd_line_window,
     .post = srd_line_post,

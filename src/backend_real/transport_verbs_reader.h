@@ -47,6 +47,7 @@ struct line {
   struct verbs_line *queue;
   struct peer *peer; /* NULL once it was given up */
   struct line *next; /* of those */
+  uint32_t rail;     /* of the shelf, that it leads to */
   struct verbs_window window;
   uint32_t reads; /* under way */
   uint64_t bytes;

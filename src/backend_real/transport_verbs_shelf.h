@@ -5,6 +5,7 @@
 #include "backend_real/transport_log.h"
 #include "backend_real/transport_verbs.h"
 #include "backend_real/transport_verbs_letter.h"
+#include "backend_real/transport_verbs_rails.h"
 #include "backend_real/transport_verbs_spans.h"
 
 /* For readers to go over from a registration of which only a part is served on. */
@@ -45,6 +46,7 @@ struct shelf {
   void *context;
   const struct verbs_queue_ops *ops;
   struct verbs_end *rail[VERBS_RAILS_MAX];
+  struct rail place[VERBS_RAILS_MAX]; /* of each; lines: not kept */
   uint32_t rails;
   int bell; /* of the thread */
   GThread *thread;

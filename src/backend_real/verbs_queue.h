@@ -104,6 +104,8 @@ struct verbs_queue_ops {
   /* What the peer needs to connect. Returns its size. May be called at once after line_new, and gives the
    * same always. */
   size_t (*offer)(struct verbs_line *line, uint8_t offer[VERBS_OFFER_BYTES]);
+  /* The GID of the NIC that an untrusted offer of a reader's comes from. FALSE: malformed. */
+  gboolean (*origin)(const uint8_t *offer, size_t size, uint8_t gid[16]);
   /* Once. The offer is untrusted: FALSE + DM_ERROR_FAILED: malformed, or it cannot be reached from here. */
   gboolean (*connect)(struct verbs_line *line, const uint8_t *offer, size_t size, GError **error);
   /* Of a reader's connected line. */

@@ -30,8 +30,10 @@ void srd_fake_kill(uint8_t gid);
 /* An error of its only queue pair: by an event, or else by completions. */
 void srd_fake_break(uint8_t gid, gboolean by_event);
 
-/* Between begin and end: this machine's only RDMA device is a fake EFA, for all that runs in this process. */
+/* Between begin and end: this machine's only RDMA device is a fake EFA, efa_0, for all that runs in this
+ * process; a second one, efa_1. */
 void srd_fake_machine(gboolean reads, uint32_t read_max, uint32_t datagram_max);
+void srd_fake_second(void);
 gboolean srd_fake_is_machine(void);
 
 struct srd_fake_counts {

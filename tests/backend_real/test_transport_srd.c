@@ -138,3 +138,37 @@ Test(transport_srd, a_chunk_that_cannot_be_registered_is_told)
   cr_expect_lt(regions(lab), 3);
   end(lab);
 }
+
+/* --- several NICs
+ * --------------------------------------------------------------------------------------------------*/
+
+/* However many each end has, in whatever order, a line asks by the keys of the NIC that it leads to. */
+Test(transport_srd, several_devices)
+{
+  static const struct {
+    const char *reader, *shelf;
+    uint32_t connections;
+  } ends[] = {{"efa_0,efa_1", "efa_0,efa_1", 0},
+              {"efa_0,efa_1", "efa_1,efa_0", 4},
+              {"efa_1", "efa_0,efa_1", 3},
+              {"efa_1,efa_0", "efa_1", 0},
+              {"efa_0", "efa_1", 0}};
+  for (guint i = 0; i < G_N_ELEMENTS(ends); i++) {
+    const struct transport_options of_reader = {.rdma_device = ends[i].reader,
+                                                .connections = ends[i].connections},
+                                   of_shelf = {.rdma_device = ends[i].shelf};
+    srd_fake_begin(1);
+    srd_fake_machine(TRUE, 70000, 8928);
+    srd_fake_second();
+    struct lab *lab = lab_new_reader(&transport_verbs, 2 * MIB, READS * MIB, &of_reader);
+    lab_open_shelf(lab, "127.0.0.1:0", &of_shelf);
+    verbs_lab_serve(lab, 1, MIB);
+    for (uint32_t r = 0; r < READS; r++)
+      lab_read(lab, 1, 0, r * (uint64_t)MIB, MIB, r);
+    lab_wait(lab, READS);
+    cr_expect_eq(lab->good, READS, "ends %u", i);
+    for (uint32_t r = 0; r < READS; r++)
+      cr_expect(lab_has(lab, 1, 0, r * (uint64_t)MIB, MIB), "ends %u", i);
+    end(lab);
+  }
+}
