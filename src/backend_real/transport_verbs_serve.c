@@ -156,8 +156,7 @@ static void in_parallel(struct batch *batch, gboolean (*step)(void *, uint32_t),
   for (guint i = 0; i < batch->regions->len; i++)
     steps.bytes += ((const struct region *)g_ptr_array_index(batch->regions, i))->span.bytes;
   steps.bytes_step = steps.bytes / MAX(steps.steps, 1);
-  if (steps.steps > 0)
-    verbs_parallel(&steps);
+  verbs_parallel(&steps);
 }
 
 /* What cannot be registered is not served: who opened the shelf is told by shelf_failure. */
@@ -295,7 +294,8 @@ static void add(GPtrArray *fresh, uint32_t model, uint64_t offset, uint64_t byte
 void verbs_shelf_serve(struct shelf *shelf, uint32_t model, uint64_t offset, uint64_t bytes,
                        const struct ranges *place)
 {
-  g_autoptr(GPtrArray) over = g_ptr_array_new(), fresh = g_ptr_array_new();
+  g_autoptr(GPtrArray) over = g_ptr_array_new();
+  g_autoptr(GPtrArray) fresh = g_ptr_array_new();
   if (bytes == 0)
     return;
   g_mutex_lock(&shelf->lock);

@@ -4,7 +4,8 @@
 #include "backend_real/verbs_parallel.h"
 
 #define THREADS_MAX 8
-#define PROGRESS_US 1000000 /* between two lines about how far it is */
+#define SMALL       (16U << 20) /* bytes that take about as long as it takes to start threads */
+#define PROGRESS_US 1000000     /* between two lines about how far it is */
 
 struct working {
   const struct verbs_steps *steps;
@@ -47,13 +48,20 @@ static void wait_and_tell(struct working *w)
   g_mutex_unlock(&w->lock);
 }
 
+static void one_by_one(const struct verbs_steps *steps)
+{
+  gboolean good = TRUE;
+  for (uint32_t i = 0; good && i < steps->steps; i++)
+    good = steps->step(steps->context, i);
+}
+
 void verbs_parallel(const struct verbs_steps *steps)
 {
   struct working w = {.steps = steps};
   GThread *thread[THREADS_MAX];
   uint32_t threads = MIN(MIN(steps->steps, THREADS_MAX), g_get_num_processors());
-  if (steps->steps == 1) {
-    steps->step(steps->context, 0);
+  if (threads <= 1 || steps->bytes < SMALL) {
+    one_by_one(steps);
     return;
   }
   g_mutex_init(&w.lock);
