@@ -97,21 +97,12 @@ run_program() {
 
 criterion=(--verbose --color=never --encoding=UTF-8)
 run_criterion() { run_program "$(basename "$1")" "$1" --jobs "$2" "${criterion[@]}"; }
-# Criterion calls the tests that were not chosen disabled, and lists them as skipped. AGAIN=1: a suite that fails is run
-# once more, and that counts, unless a sanitizer had something to report; where an emulated machine may stand still for longer
-# than any test can wait.
+# Criterion calls the tests that were not chosen disabled, and lists them as skipped.
 run_suite() {
-  local suite=${2%%/*} tests='*' name passed_before=$passed failed_before=$failed skipped_before=$skipped
+  local suite=${2%%/*} tests='*'
   [[ $2 != */* ]] || tests=${2#*/}
-  name=$(basename "$1").${suite//[^a-z0-9_]/}
-  for attempt in first second; do
-    left_out=': Test is disabled$' run_program "$name" "$1" --jobs 1 --filter "$suite/$tests" "${criterion[@]}"
-    [ "$failed" -gt "$failed_before" ] && [ "${AGAIN:-0}" = 1 ] && [ $attempt = first ] &&
-      [ -z "$(find "$logs/$name.reports" -type f -size +0 2>/dev/null)" ] || break
-    echo "  $name failed; once more"
-    mv "$logs/$name.log" "$logs/$name.first.log"
-    passed=$passed_before failed=$failed_before skipped=$skipped_before
-  done
+  left_out=': Test is disabled$' run_program "$(basename "$1").${suite//[^a-z0-9_]/}" "$1" --jobs 1 --filter "$suite/$tests" \
+    "${criterion[@]}"
 }
 
 start_fuzz() {

@@ -70,7 +70,7 @@ struct nic_choice {
 
 /* The NICs to use, best first; at least one, and all of one kind.
  *
- * By name: those named, nearest to `pci` first. Else those that `local` and its subnet are reached through:
+ * By name: those named, in that order. Else those that `local` and its subnet are reached through:
  * RoCE ports with a GID in that subnet; InfiniBand ports under it by IP over InfiniBand, or of the same named
  * subnet prefix (the default prefix fe80::/64 tells nothing); if there is neither, all EFA devices. Of these,
  * with `pci`, only the nearest. Loopback: the first active one, so that both ends take the same. NULL: the

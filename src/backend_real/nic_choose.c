@@ -279,11 +279,13 @@ static gboolean add_by_route(struct choosing *c, GError **error)
 /* --- the choice
  * --------------------------------------------------------------------------------------------------*/
 
-/* Nearest first. Of those that were not asked for by name, only the nearest. */
+/* Those that were asked for by name as they were: all are used, and the other end's are paired with them in
+ * order. Of others only the nearest. */
 static GArray *best_first(struct choosing *c)
 {
   GArray *chosen = g_array_new(FALSE, FALSE, sizeof(struct nic_choice));
-  g_array_sort(c->candidates, compare_candidates);
+  if (!c->wish->devices)
+    g_array_sort(c->candidates, compare_candidates);
   for (guint i = 0; i < c->candidates->len; i++) {
     const struct candidate *candidate = &g_array_index(c->candidates, struct candidate, i);
     if (c->wish->devices || candidate->distance == g_array_index(c->candidates, struct candidate, 0).distance)

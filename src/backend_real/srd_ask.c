@@ -1,5 +1,7 @@
 /* Reads by datagrams over a reader's SRD queue pair: receive buffers, messages, and the protocol of
  * srd_reader.h between them; see srd_end.h. */
+#define G_LOG_DOMAIN "transport"
+
 #include "backend_real/srd_end.h"
 
 #include <errno.h>
@@ -174,6 +176,8 @@ void srd_ask_sent(struct srd_end *end, uint32_t index, enum srd_status status, c
 {
   struct srd_line *line = end->asking->note[index].line;
   end->sends--;
+  if (line && line->index != NO_INDEX)
+    srd_reader_sent(end->reader, line->index);
   free_note(end, index);
   if (line && status != SRD_OK)
     srd_line_lose(line, why);
@@ -192,6 +196,8 @@ void srd_ask_received(struct srd_end *end, uint32_t index, uint32_t bytes)
     srd_tell(line_of(end, peer), tag, outcome == SRD_DONE);
   else if (outcome == SRD_FAULT)
     srd_line_lose(line_of(end, peer), "it sent what it may not");
+  else if (outcome == SRD_FOREIGN || outcome == SRD_NONSENSE)
+    g_info("%s: refused a datagram", end->base.name);
   if (!posted)
     srd_end_die(end, "its queue pair takes no receive buffers");
 }

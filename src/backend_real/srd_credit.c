@@ -8,7 +8,8 @@ void credit_grant_init(struct credit_grant *grant, uint32_t share)
   *grant = (struct credit_grant){.share = share, .batch = MAX(share / BATCHES, 1), .granted = share};
 }
 
-uint32_t credit_grant_out(const struct credit_grant *grant)
+/* Datagrams that may be under way, at most. */
+static uint32_t may_be_out(const struct credit_grant *grant)
 {
   return grant->granted - grant->arrived;
 }
@@ -16,7 +17,7 @@ uint32_t credit_grant_out(const struct credit_grant *grant)
 gboolean credit_grant_arrived(struct credit_grant *grant, uint32_t taken)
 {
   int32_t news = (int32_t)(taken - grant->taken);
-  if (credit_grant_out(grant) == 0 || (news > 0 && (uint32_t)news > grant->credits - grant->taken))
+  if (may_be_out(grant) == 0 || (news > 0 && (uint32_t)news > grant->credits - grant->taken))
     return FALSE;
   grant->arrived++;
   if (news > 0)
@@ -26,7 +27,7 @@ gboolean credit_grant_arrived(struct credit_grant *grant, uint32_t taken)
 
 gboolean credit_grant_due(const struct credit_grant *grant)
 {
-  return grant->share - credit_grant_out(grant) >= grant->batch &&
+  return grant->share - may_be_out(grant) >= grant->batch &&
          grant->credits - grant->taken < CREDITS_UNDER_WAY;
 }
 

@@ -37,8 +37,6 @@ gboolean credit_grant_arrived(struct credit_grant *grant, uint32_t taken);
 gboolean credit_grant_due(const struct credit_grant *grant);
 /* It is sent: the limit to put into it. */
 uint32_t credit_grant_send(struct credit_grant *grant);
-/* Datagrams that may be under way, at most. */
-uint32_t credit_grant_out(const struct credit_grant *grant);
 
 /* The shelf's side of one reader. */
 struct credit_line {

@@ -70,7 +70,8 @@ struct srd_device_ops {
   /* Where bytes [at, at + bytes), 1 to READ_BYTES_MAX, lie: the first piece, which may be shorter. */
   void (*memory_piece)(const struct srd_memory *memory, uint64_t at, uint32_t bytes,
                        struct srd_piece_at *piece);
-  /* One registration. remote: peers may read it, by *key; else local: own receives may write to it. */
+  /* One registration. remote: peers may read it, by *key; else local: own receives may write to it. On any
+   * thread. */
   struct srd_memory *(*region_new)(struct srd_device *device, uint8_t *base, uint64_t bytes, gboolean remote,
                                    uint32_t *local_key, uint32_t *key, GError **error);
   /* When it returns, the device touches it no more. On any thread. */

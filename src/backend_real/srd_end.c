@@ -151,11 +151,12 @@ static void complete(struct srd_end *end, const struct srd_completion *c)
   }
 }
 
-static uint32_t queue_poll(struct verbs_end *base, struct verbs_done *done, uint32_t room)
+static uint32_t queue_poll(struct verbs_end *base, struct verbs_done *done, uint32_t room, gboolean *more)
 {
   struct srd_end *end = (struct srd_end *)base;
   struct srd_completion completion[POLL_BATCH];
   uint32_t told = take_news(&end->news, done, room);
+  *more = TRUE;
   if (told == room)
     return told;
   int count = end->ops->poll(end->device, completion, POLL_BATCH);
@@ -165,7 +166,9 @@ static uint32_t queue_poll(struct verbs_end *base, struct verbs_done *done, uint
     complete(end, &completion[i]);
   srd_pull_pump(end);
   srd_ask_pump(end);
-  return told + take_news(&end->news, done + told, room - told);
+  told += take_news(&end->news, done + told, room - told);
+  *more = count > 0 || end->news.count > 0;
+  return told;
 }
 
 static void queue_arm(struct verbs_end *base)
@@ -307,6 +310,7 @@ const struct verbs_queue_ops verbs_srd = {
     .conceal = srd_serve_conceal,
     .line_new = srd_line_new,
     .offer = srd_line_offer,
+    .origin = srd_line_origin,
     .connect = srd_line_connect,
     .window = srd_line_window,
     .post = srd_line_post,

@@ -116,6 +116,7 @@ void srd_end_die(struct srd_end *end, const char *why);
 struct verbs_line *srd_line_new(struct verbs_end *end, void *context, GError **error);
 void srd_line_free(struct verbs_line *line);
 size_t srd_line_offer(struct verbs_line *line, uint8_t offer[VERBS_OFFER_BYTES]);
+gboolean srd_line_origin(const uint8_t *offer, size_t size, uint8_t gid[16]);
 gboolean srd_line_connect(struct verbs_line *line, const uint8_t *offer, size_t size, GError **error);
 void srd_line_window(const struct verbs_line *line, struct verbs_window *window);
 void srd_line_post(struct verbs_line *line, const struct verbs_read *read, uint32_t reads);

@@ -74,6 +74,15 @@ size_t srd_line_offer(struct verbs_line *line, uint8_t offer[VERBS_OFFER_BYTES])
   return SRD_OFFER_BYTES;
 }
 
+gboolean srd_line_origin(const uint8_t *offer, size_t size, uint8_t gid[16])
+{
+  struct srd_offer parsed;
+  if (!srd_offer_parse(offer, size, FALSE, &parsed))
+    return FALSE;
+  memcpy(gid, parsed.gid, sizeof parsed.gid);
+  return TRUE;
+}
+
 static gboolean lacks_reach(const struct srd_end *end, const struct srd_line *line)
 {
   for (uint32_t i = 0; line->by_datagram && !end->serves && i < end->memories; i++)

@@ -11,6 +11,7 @@ struct peer {
   struct srd_shelf_end end;
   struct credit_grant grant;
   uint32_t asked;        /* reads under way */
+  uint32_t out;          /* datagrams on their way to it */
   struct srd_read *wait; /* a ring of those that wait; room is a power of two */
   uint32_t first, count, room;
 };
@@ -21,7 +22,6 @@ struct srd_reader {
   uint32_t peers, reads, share;
   uint32_t used; /* one more than the highest index that is here */
   uint32_t turn; /* the peer that is asked first */
-  struct srd_reader_counts counts;
 };
 
 struct srd_reader *srd_reader_new(const struct srd_reader_config *config)
@@ -49,11 +49,6 @@ void srd_reader_free(struct srd_reader *reader)
 uint32_t srd_reader_share(const struct srd_reader *reader)
 {
   return reader->share;
-}
-
-void srd_reader_counts(const struct srd_reader *reader, struct srd_reader_counts *counts)
-{
-  *counts = reader->counts;
 }
 
 gboolean srd_reader_join(struct srd_reader *reader, uint64_t random, uint32_t *peer, uint64_t *token)
@@ -148,7 +143,7 @@ void srd_reader_tick(struct srd_reader *reader)
 {
   for (uint32_t i = 0; i < reader->used; i++) {
     struct peer *p = &reader->peer[i];
-    p->probe = p->silent && p->asked > 0;
+    p->probe = p->silent && p->asked > 0 && p->out == 0;
     p->silent = TRUE;
   }
 }
@@ -179,6 +174,7 @@ size_t srd_reader_next(struct srd_reader *reader, uint8_t wire[SRD_HEAD_BYTES], 
     size_t size = peer_next(reader, candidate, wire);
     if (size > 0) {
       *peer = candidate;
+      reader->peer[candidate].out++;
       reader->turn = candidate + 1;
       return size;
     }
@@ -186,10 +182,9 @@ size_t srd_reader_next(struct srd_reader *reader, uint8_t wire[SRD_HEAD_BYTES], 
   return 0;
 }
 
-static enum srd_outcome fault(struct srd_reader *reader)
+void srd_reader_sent(struct srd_reader *reader, uint32_t peer)
 {
-  reader->counts.faults++;
-  return SRD_FAULT;
+  reader->peer[peer].out--;
 }
 
 static enum srd_outcome take_segment(struct srd_reader *reader, uint32_t peer, const struct srd_message *m,
@@ -197,15 +192,11 @@ static enum srd_outcome take_segment(struct srd_reader *reader, uint32_t peer, c
 {
   enum segment_fate fate = reassembly_take(reader->reassembly, peer, m->id, m->at, m->payload, m->bytes, tag);
   if (fate == SEGMENT_TWICE || fate == SEGMENT_WRONG)
-    return fault(reader);
-  if (fate == SEGMENT_UNKNOWN) {
-    reader->counts.stale++;
-    return SRD_NOTHING;
-  }
-  reader->counts.segments++;
-  reader->counts.bytes += m->bytes;
+    return SRD_FAULT;
+  if (fate == SEGMENT_UNKNOWN)
+    return SRD_LATE;
   if (fate == SEGMENT_STORED)
-    return SRD_NOTHING;
+    return SRD_STORED;
   reader->peer[peer].asked--;
   return SRD_DONE;
 }
@@ -214,7 +205,7 @@ static enum srd_outcome take_refusal(struct srd_reader *reader, uint32_t peer, c
                                      uint64_t *tag)
 {
   if (!reassembly_refuse(reader->reassembly, peer, m->id, tag))
-    return fault(reader);
+    return SRD_FAULT;
   reader->peer[peer].asked--;
   return SRD_FAILED;
 }
@@ -223,17 +214,13 @@ enum srd_outcome srd_reader_take(struct srd_reader *reader, const uint8_t *data,
                                  uint64_t *tag)
 {
   struct srd_message m;
-  if (!srd_message_parse(data, size, &m) || (m.kind != SRD_SEGMENT && m.kind != SRD_REFUSAL)) {
-    reader->counts.malformed++;
-    return SRD_NOTHING;
-  }
+  if (!srd_message_parse(data, size, &m) || (m.kind != SRD_SEGMENT && m.kind != SRD_REFUSAL))
+    return SRD_NONSENSE;
   *peer = SRD_TOKEN_PEER(m.token);
-  if (*peer >= reader->peers || !reader->peer[*peer].here || reader->peer[*peer].token != m.token) {
-    reader->counts.strangers++;
-    return SRD_NOTHING;
-  }
+  if (*peer >= reader->peers || !reader->peer[*peer].here || reader->peer[*peer].token != m.token)
+    return SRD_FOREIGN;
   if (!credit_grant_arrived(&reader->peer[*peer].grant, m.taken))
-    return fault(reader);
+    return SRD_FAULT;
   reader->peer[*peer].silent = FALSE;
   return m.kind == SRD_SEGMENT ? take_segment(reader, *peer, &m, tag) : take_refusal(reader, *peer, &m, tag);
 }

@@ -16,15 +16,6 @@ struct srd_reader_config {
   uint32_t reads;    /* most that are asked of a peer at once; peers x reads at most 65536 */
 };
 
-/* What was seen; none of the lower four wrote a byte. */
-struct srd_reader_counts {
-  uint64_t segments, bytes; /* good ones */
-  uint64_t malformed;       /* no datagram of this protocol, or not one for a reader */
-  uint64_t strangers;       /* no peer's token */
-  uint64_t stale;           /* of a read that is over: it was refused after they had been sent */
-  uint64_t faults;          /* against the protocol: the peer is to be dropped */
-};
-
 struct srd_reader *srd_reader_new(const struct srd_reader_config *config);
 void srd_reader_free(struct srd_reader *reader); /* reads under way are forgotten */
 /* Datagrams that a shelf may send before the first credit; its letter tells it. */
@@ -56,23 +47,27 @@ struct srd_read {
 void srd_reader_read(struct srd_reader *reader, uint32_t peer, const struct srd_read *read);
 
 /* To be called about once a second: peers that have been asked and were silent since the last call are
- * probed, for a shelf may have lost the line while nothing was on its way to it. */
+ * probed, if nothing is on its way to them: what is says as well that they are lost. */
 void srd_reader_tick(struct srd_reader *reader);
 
 /* The next datagram to send, to whom; size 0: there is none now. One that is returned must be sent, or the
  * peer be given up. Peers take turns. */
 size_t srd_reader_next(struct srd_reader *reader, uint8_t wire[SRD_HEAD_BYTES], uint32_t *peer);
+/* One of them was delivered to the peer. */
+void srd_reader_sent(struct srd_reader *reader, uint32_t peer);
 
 enum srd_outcome {
-  SRD_NOTHING, /* taken in, or refused and counted */
-  SRD_DONE,    /* a read ended well: its tag */
-  SRD_FAILED,  /* a read ended, refused: its tag */
-  SRD_FAULT,   /* the peer broke the protocol */
+  SRD_STORED,   /* a part of a read that goes on */
+  SRD_LATE,     /* of a read that is over: it was refused after this had been sent */
+  SRD_FOREIGN,  /* no peer's token */
+  SRD_NONSENSE, /* no datagram of this protocol, or not one for a reader */
+  SRD_DONE,     /* a read ended well: its tag */
+  SRD_FAILED,   /* a read ended, refused: its tag */
+  SRD_FAULT,    /* the peer broke the protocol, and is to be dropped */
 };
 
-/* A datagram came; *peer, *tag: of the last three. */
+/* A datagram came. Only SRD_STORED and SRD_DONE wrote anything. *peer, *tag: of the last three. */
 enum srd_outcome srd_reader_take(struct srd_reader *reader, const uint8_t *data, size_t size, uint32_t *peer,
                                  uint64_t *tag);
-void srd_reader_counts(const struct srd_reader *reader, struct srd_reader_counts *counts);
 
 #endif

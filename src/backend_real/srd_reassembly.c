@@ -18,14 +18,14 @@ struct reassembly {
   struct slot *slot;
   uint64_t *came; /* words of each slot, a bit a segment */
   uint32_t slots, words;
-  uint32_t free, room;
+  uint32_t free;
   uint64_t count; /* of reads opened */
 };
 
 struct reassembly *reassembly_new(uint32_t reads, uint32_t segment_least)
 {
   struct reassembly *r = g_new0(struct reassembly, 1);
-  r->slots = r->room = reads;
+  r->slots = reads;
   r->words = (READ_BYTES_MAX / segment_least + 1 + 63) / 64;
   r->slot = g_new0(struct slot, reads);
   r->came = g_new0(uint64_t, (size_t)reads * r->words);
@@ -43,17 +43,11 @@ void reassembly_free(struct reassembly *r)
   g_free(r);
 }
 
-uint32_t reassembly_room(const struct reassembly *r)
-{
-  return r->room;
-}
-
 uint64_t reassembly_open(struct reassembly *r, const struct reassembly_read *read)
 {
   uint32_t index = r->free;
   struct slot *slot = &r->slot[index];
   r->free = slot->next;
-  r->room--;
   *slot = (struct slot){
       .id = ++r->count << SLOT_BITS | index,
       .read = *read,
@@ -76,7 +70,6 @@ static uint64_t close_slot(struct reassembly *r, struct slot *slot)
   slot->id = 0;
   slot->next = r->free;
   r->free = slot - r->slot;
-  r->room++;
   return slot->read.tag;
 }
 

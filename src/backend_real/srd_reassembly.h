@@ -15,8 +15,6 @@ struct reassembly;
  * segment_least bytes. */
 struct reassembly *reassembly_new(uint32_t reads, uint32_t segment_least);
 void reassembly_free(struct reassembly *reassembly);
-/* Reads that could be opened now. */
-uint32_t reassembly_room(const struct reassembly *reassembly);
 
 struct reassembly_read {
   uint32_t peer;

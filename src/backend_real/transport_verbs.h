@@ -2,6 +2,7 @@
  * at the shelf takes part in. See transport.h for what the functions do.
  *
  *   transport_verbs_shelf.c    who may read: letters of readers, their lines
+ *   transport_verbs_rails.c    which of the shelf's NICs serves which line
  *   transport_verbs_serve.c    what may be read: regions and their registrations
  *   transport_verbs_reader.c   peers and the NICs on the way to them
  *   transport_verbs_peer.c     letters of shelves; lines opened and closed

@@ -59,10 +59,8 @@ void part_done(struct reader *reader, const struct verbs_done *done)
   struct part *part = (struct part *)(uintptr_t)done->tag;
   struct line *line = done->line->context;
   struct read *read = part->read;
-  line->ended++;
   line->bytes -= part->bytes;
-  if (--line->reads == 0)
-    line->seen_ns = 0;
+  line->reads--;
   reader->under_way--;
   known_done(part->known);
   read->parts--;
@@ -136,19 +134,19 @@ static gboolean has_room(struct line *line, uint32_t bytes)
 
 /* The one with the least to do, so that parts spread over lines and NICs; of equal ones the next after the
  * last that was chosen, or a light load would keep to the first NIC. */
-static struct line *choose_line(struct peer *peer, uint32_t bytes, uint32_t *number)
+static struct line *choose_line(struct peer *peer, uint32_t bytes)
 {
   struct line *best = NULL;
+  uint32_t number = peer->chosen;
   for (uint32_t i = 1; i <= peer->lines; i++) {
     uint32_t at = (peer->chosen + i) % peer->lines;
     struct line *line = peer->line[at];
     if (has_room(line, bytes) && (!best || line->bytes < best->bytes)) {
       best = line;
-      *number = at;
+      number = at;
     }
   }
-  if (best)
-    peer->chosen = *number;
+  peer->chosen = number;
   return best;
 }
 
@@ -162,17 +160,17 @@ static void flush(struct reader *reader, struct line *line)
     verbs_wake(reader);
 }
 
-static void load(struct reader *reader, struct line *line, uint32_t rail, struct read *read,
-                 struct known *known, uint32_t bytes)
+static void load(struct reader *reader, struct line *line, struct read *read, struct known *known,
+                 uint32_t bytes)
 {
   struct part *part = part_take(reader);
   uint64_t offset = read->offset + read->given;
   *part = (struct part){.read = read, .known = known, .bytes = bytes};
   known_use(known);
   line->burst[line->loaded++] =
-      (struct verbs_read){.address = known->rail[rail].address + (offset - known->span.offset),
+      (struct verbs_read){.address = known->rail[line->rail].address + (offset - known->span.offset),
                           .to = read->to + read->given,
-                          .key = known->rail[rail].key,
+                          .key = known->rail[line->rail].key,
                           .memory = read->memory,
                           .bytes = bytes,
                           .tag = (uint64_t)(uintptr_t)part};
@@ -193,17 +191,16 @@ static enum given give(struct reader *reader, struct peer *peer, struct read *re
   if (read->given == 0 && !known_covers(peer->known, read->model, read->offset, read->bytes))
     return GIVEN_UNKNOWN;
   while (read->given < read->bytes) {
-    uint32_t number = 0;
     uint64_t offset = read->offset + read->given;
     struct known *known = known_find(peer->known, read->model, offset);
     if (!known)
       return GIVEN_UNKNOWN;
     uint32_t bytes =
         (uint32_t)MIN(read->bytes - read->given, known->span.offset + known->span.bytes - offset);
-    struct line *line = choose_line(peer, bytes, &number);
+    struct line *line = choose_line(peer, bytes);
     if (!line)
       return GIVEN_NO_LINE;
-    load(reader, line, number % known_rails(peer->known), read, known, bytes);
+    load(reader, line, read, known, bytes);
   }
   return GIVEN_WHOLE;
 }

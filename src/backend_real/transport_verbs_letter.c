@@ -60,6 +60,19 @@ static gboolean take_offers(struct rest *rest, struct verbs_offers *offers)
   return TRUE;
 }
 
+static gboolean take_rails(struct rest *rest, struct verbs_letter *letter)
+{
+  letter->rails = (uint32_t)take_number(rest, 1);
+  if (letter->rails == 0 || letter->rails > VERBS_RAILS_MAX || !take_offers(rest, &letter->offers))
+    return FALSE;
+  for (uint32_t i = 0; i < letter->offers.lines; i++) {
+    letter->rail[i] = (uint8_t)take_number(rest, 1);
+    if (letter->rail[i] >= letter->rails)
+      return FALSE;
+  }
+  return TRUE;
+}
+
 static gboolean take_why(struct rest *rest, char why[VERBS_WHY_BYTES + 1])
 {
   size_t size = take_number(rest, 1);
@@ -127,8 +140,7 @@ static gboolean take_body(struct rest *rest, struct verbs_letter *letter)
     memcpy(letter->ticket, take(rest, TICKET_BYTES), TICKET_BYTES);
     return take_offers(rest, &letter->offers);
   case VERBS_ACCEPT:
-    letter->rails = (uint32_t)take_number(rest, 1);
-    return letter->rails > 0 && letter->rails <= VERBS_RAILS_MAX && take_offers(rest, &letter->offers);
+    return take_rails(rest, letter);
   case VERBS_REFUSE:
     return take_why(rest, letter->why);
   case VERBS_REGIONS:
@@ -190,6 +202,7 @@ GByteArray *verbs_letter_pack(const struct verbs_letter *letter)
   } else if (letter->kind == VERBS_ACCEPT) {
     append_number(to, letter->rails, 1);
     append_offers(to, &letter->offers);
+    g_byte_array_append(to, letter->rail, letter->offers.lines);
   } else if (letter->kind == VERBS_REFUSE) {
     size_t size = strlen(letter->why);
     append_number(to, size, 1);

@@ -3,7 +3,7 @@
  *
  *   head       "DMv1", u8 kind, 3 x u8 0, u64 attempt
  *   OPEN       reader to shelf   ticket (TICKET_BYTES), offers
- *   ACCEPT     shelf to reader   u8 rails of the shelf, offers
+ *   ACCEPT     shelf to reader   u8 rails of the shelf, offers, lines x {u8 rail that serves it}
  *   REFUSE     shelf to reader   u8 length, text
  *   REGIONS    shelf to reader   u64 serial, u8 rails, u8 0, u16 entries; an entry: u32 model, u32 add, u64
  * offset, u64 bytes, and rails x {u64 address, u32 key} (an entry that takes away: zeros) NEWS       reader
@@ -50,6 +50,7 @@ struct verbs_letter {
   uint8_t ticket[TICKET_BYTES];
   uint32_t rails; /* 1 to VERBS_RAILS_MAX */
   struct verbs_offers offers;
+  uint8_t rail[VERBS_LINES_MAX]; /* [offers.lines], each below `rails` */
   char why[VERBS_WHY_BYTES + 1]; /* printable ASCII */
   uint64_t serial, bytes;
   uint32_t entries; /* of struct verbs_region: verbs_letter_region */

@@ -127,6 +127,7 @@ static void on_accept(struct reader *reader, struct peer *peer, const struct ver
       return;
     }
     reader->ops->window(line->queue, &line->window);
+    line->rail = letter->rail[i];
   }
   peer->state = PEER_OPEN;
   peer->known = known_table_new(letter->rails);

@@ -1,4 +1,4 @@
-/* The verbs reader's thread: takes completions in, tells the ends of reads, notices what takes too long.
+/* The verbs reader's thread: takes completions in, tells the ends of reads, notices letters that do not come.
  *
  * While reads are under way it polls, and sleeps on the completion channels once nothing has come for a
  * while. */
@@ -10,10 +10,7 @@
 
 #define POLL_DONE 64       /* completions taken in at once */
 #define LOOK_NS   10000000 /* how often, while reads keep coming, it looks for what has waited too long */
-/* Queue pairs give up by themselves within 2 s (RC), or some seconds (SRD). Reads of one that neither ends
- * nor breaks, as a driver may have it, must not wait for ever. */
-#define STALL_NS 10000000000
-#define SPIN_NS  30000 /* polls on for so long after the last: about what it costs to sleep and be woken */
+#define SPIN_NS   30000 /* polls on for so long after the last: about what it costs to sleep and be woken */
 
 /* --- with the lock
  * -------------------------------------------------------------------------------------------------*/
@@ -54,16 +51,17 @@ static void free_given_up(struct reader *reader)
   }
 }
 
-/* TRUE: something came. */
+/* TRUE: something came, and there may be more. */
 static gboolean poll_ends(struct reader *reader)
 {
   struct verbs_done batch[POLL_DONE];
   gboolean came = FALSE;
   for (uint32_t e = 0; e < reader->ends; e++) {
-    uint32_t count = reader->ops->poll(reader->end[e].end, batch, POLL_DONE);
+    gboolean more = FALSE;
+    uint32_t count = reader->ops->poll(reader->end[e].end, batch, POLL_DONE, &more);
     for (uint32_t i = 0; i < count; i++)
       done(reader, &batch[i]);
-    came = came || count > 0;
+    came = came || count > 0 || more;
   }
   if (came)
     give_all(reader);
@@ -77,27 +75,9 @@ static gint64 earlier(gint64 a, gint64 b)
   return a == 0 ? b : b == 0 ? a : MIN(a, b);
 }
 
-/* When a line with reads under way will have ended none for too long; 0: it has none. */
-static gint64 line_stalls(struct line *line, gint64 now)
-{
-  if (line->reads == 0)
-    return 0;
-  if (line->seen_ns == 0 || line->seen != line->ended) {
-    line->seen = line->ended;
-    line->seen_ns = now;
-  }
-  return line->seen_ns + STALL_NS;
-}
-
-static gint64 peer_stalls(const struct peer *peer, gint64 now)
-{
-  gint64 next = 0;
-  for (uint32_t i = 0; i < peer->lines; i++)
-    next = earlier(next, line_stalls(peer->line[i], now));
-  return next;
-}
-
-/* Ends what has waited for too long. Returns when the next one has; 0: none waits. */
+/* Ends what has waited for too long for a letter. Returns when the next one has; 0: none waits. Reads under
+ * way have no such limit: queue pairs give up by themselves within 2 s (RC), or some seconds (SRD, whose
+ * reader also probes shelves that are silent), and whoever gives up a server drops it. */
 static gint64 expire(struct reader *reader)
 {
   gint64 now = g_get_monotonic_time() * 1000, next = 0;
@@ -105,11 +85,6 @@ static gint64 expire(struct reader *reader)
     struct peer *peer = g_ptr_array_index(reader->in_order, i);
     if (peer->state == PEER_OPENING && peer->deadline_ns <= now)
       peer_close(reader, peer, "it did not answer in time");
-    gint64 stalls = peer_stalls(peer, now);
-    if (stalls != 0 && stalls <= now)
-      peer_close(reader, peer, "its reads do not end");
-    else
-      next = earlier(next, stalls);
     if (peer->state == PEER_OPENING)
       next = earlier(next, peer->deadline_ns);
     next = earlier(next, peer_expire(reader, peer, now));

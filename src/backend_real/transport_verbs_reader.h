@@ -47,13 +47,11 @@ struct line {
   struct verbs_line *queue;
   struct peer *peer; /* NULL once it was given up */
   struct line *next; /* of those */
+  uint32_t rail;     /* of the shelf, that it leads to */
   struct verbs_window window;
   uint32_t reads; /* under way */
   uint64_t bytes;
-  /* Whether reads end at all: how many have, and how many when that was last looked at. */
-  uint64_t ended, seen;
-  gint64 seen_ns; /* when `seen` was first so, with reads under way; 0: not looked at since there were none */
-  gboolean full;  /* takes no more until a quarter of its window is free, so that reads come in bursts */
+  gboolean full; /* takes no more until a quarter of its window is free, so that reads come in bursts */
   struct verbs_read burst[LINE_BURST];
   uint32_t loaded;
 };

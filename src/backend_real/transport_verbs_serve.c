@@ -1,12 +1,12 @@
 /* What a verbs shelf serves: regions and their registrations; see transport_verbs_shelf.h.
  *
- * Each range of a model's place is registered once, for reading alone, and has a key of its own; readers are
- * told of it by letter. When a region ends whole, its registration is taken back before shelf_serve returns,
- * so nobody reads there any more. That no honest reader is in the middle of it is the core's doing: a memory
- * server lets shards go on DROP (core/memory_move.c), which the controller sends once every GPU server has
- * acknowledged the new plan (plan_settled in core/controller_members.c), and each does that only when no
- * fetch by the old plan is left; servers that fetch shards from one another are through when they say PLACED,
- * which is before that.
+ * Each range of a model's place is registered once, for reading alone, large ones in chunks by several
+ * threads; each registration has a key of its own, and readers are told of it by letter. When a region ends
+ * whole, its registration is taken back before shelf_serve returns, so nobody reads there any more. That no
+ * honest reader is in the middle of it is the core's doing: a memory server lets shards go on DROP
+ * (core/memory_move.c), which the controller sends once every GPU server has acknowledged the new plan
+ * (plan_settled in core/controller_members.c), and each does that only when no fetch by the old plan is left;
+ * servers that fetch shards from one another are through when they say PLACED, which is before that.
  *
  * When a part of a region ends, the rest is read on, perhaps at this moment, by the key of the whole. So the
  * rest is registered anew and told, and the old registration stays until all readers have gone over, have
@@ -17,10 +17,16 @@
 #include <string.h>
 
 #include "backend_real/bell.h"
+#include "backend_real/verbs_parallel.h"
 
 /* Regions that ended whole are of no use to anybody: telling that can wait for a letter that must go, or this
  * many. */
 #define UNTOLD_MAX 256
+
+/* Of a range that is registered: in about so many registrations, each within these bounds. */
+#define CHUNKS    8
+#define CHUNK_MIN (32ULL << 20)
+#define CHUNK_MAX (256ULL << 20)
 
 /* --- letters
  * -------------------------------------------------------------------------------------------------------*/
@@ -106,34 +112,105 @@ static void conceal(struct shelf *shelf, struct region *region)
   g_free(region);
 }
 
-/* Once for each NIC. What cannot be registered is not served: who opened the shelf is told by shelf_failure.
- */
-static void expose(struct shelf *shelf, const struct span *span, uint64_t place)
+/* Regions that begin, or end whole, in one call. */
+struct batch {
+  struct shelf *shelf;
+  GPtrArray *regions;
+  GError *error; /* the first; atomic */
+};
+
+/* Once for each NIC. */
+static gboolean expose(struct shelf *shelf, struct region *region, GError **error)
 {
-  g_autoptr(GError) error = NULL;
-  struct region *region = g_new0(struct region, 1);
-  region->span = *span;
-  region->place = place;
   for (uint32_t r = 0; r < shelf->rails; r++)
-    if (!shelf->ops->expose(shelf->rail[r], shelf->memory.base + place, span->bytes, &region->exposed[r],
-                            &error)) {
+    if (!shelf->ops->expose(shelf->rail[r], shelf->memory.base + region->place, region->span.bytes,
+                            &region->exposed[r], error)) {
       region->exposed[r].handle = NULL;
-      transport_log(&shelf->log, "a part of model %u cannot be served: %s", span->model, error->message);
-      if (!shelf->failure)
-        shelf->failure = g_strdup(error->message);
-      conceal(shelf, region);
-      return;
+      return FALSE;
     }
-  spans_add(shelf->regions, &region->span);
-  note_change(shelf, region, TRUE);
+  return TRUE;
+}
+
+static gboolean expose_step(void *context, uint32_t i)
+{
+  struct batch *batch = context;
+  struct region *region = g_ptr_array_index(batch->regions, i);
+  GError *error = NULL;
+  region->whole = expose(batch->shelf, region, &error);
+  if (!region->whole && !g_atomic_pointer_compare_and_exchange(&batch->error, NULL, error))
+    g_error_free(error);
+  return region->whole;
+}
+
+static gboolean conceal_step(void *context, uint32_t i)
+{
+  struct batch *batch = context;
+  conceal(batch->shelf, g_ptr_array_index(batch->regions, i));
+  return TRUE;
+}
+
+static void in_parallel(struct batch *batch, gboolean (*step)(void *, uint32_t), const char *what)
+{
+  g_autofree char *text = g_strdup_printf("memory server %u: %s", batch->shelf->index, what);
+  struct verbs_steps steps = {.what = text, .steps = batch->regions->len, .step = step, .context = batch};
+  for (guint i = 0; i < batch->regions->len; i++)
+    steps.bytes += ((const struct region *)g_ptr_array_index(batch->regions, i))->span.bytes;
+  steps.bytes_step = steps.bytes / MAX(steps.steps, 1);
+  verbs_parallel(&steps);
+}
+
+/* What cannot be registered is not served: who opened the shelf is told by shelf_failure. */
+static void expose_all(struct shelf *shelf, GPtrArray *regions)
+{
+  struct batch batch = {shelf, regions};
+  in_parallel(&batch, expose_step, "memory to serve is registered");
+  for (guint i = 0; i < regions->len; i++) {
+    struct region *region = g_ptr_array_index(regions, i);
+    if (region->whole) {
+      spans_add(shelf->regions, &region->span);
+      note_change(shelf, region, TRUE);
+    } else {
+      conceal(shelf, region);
+    }
+  }
+  if (!batch.error)
+    return;
+  transport_log(&shelf->log, "shards cannot be served: %s", batch.error->message);
+  if (!shelf->failure)
+    shelf->failure = g_strdup(batch.error->message);
+  g_error_free(batch.error);
+}
+
+static void conceal_all(struct shelf *shelf, GPtrArray *regions)
+{
+  struct batch batch = {shelf, regions};
+  in_parallel(&batch, conceal_step, "memory that is served no more is taken back");
+}
+
+/* Large ones are cut, so that several threads register them, and so that what is left of one of which a part
+ * ends is soon registered anew. */
+static uint64_t chunk_of(uint64_t bytes)
+{
+  uint64_t chunk = (bytes / CHUNKS + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
+  return CLAMP(chunk, CHUNK_MIN, CHUNK_MAX);
+}
+
+static void begin_regions(GPtrArray *fresh, uint32_t model, uint64_t offset, uint64_t bytes, uint64_t place)
+{
+  uint64_t chunk = chunk_of(bytes);
+  for (uint64_t done = 0; done < bytes; done += chunk) {
+    struct region *region = g_new0(struct region, 1);
+    region->span = (struct span){model, offset + done, MIN(chunk, bytes - done)};
+    region->place = place + done;
+    g_ptr_array_add(fresh, region);
+  }
 }
 
 /* What is left of a region on one side of what ends. */
-static void expose_rest(struct shelf *shelf, const struct region *whole, uint64_t from, uint64_t to)
+static void begin_rest(GPtrArray *fresh, const struct region *whole, uint64_t from, uint64_t to)
 {
   if (from < to)
-    expose(shelf, &(struct span){whole->span.model, from, to - from},
-           whole->place + (from - whole->span.offset));
+    begin_regions(fresh, whole->span.model, from, to - from, whole->place + (from - whole->span.offset));
 }
 
 static gboolean is_followed(const struct shelf *shelf, const struct region *region)
@@ -177,8 +254,10 @@ void shelf_retire_all(struct shelf *shelf)
 /* --- serving
  * -------------------------------------------------------------------------------------------------------*/
 
-/* Takes [offset, end) out. TRUE: of some region only a part ended. */
-static gboolean cut(struct shelf *shelf, uint32_t model, uint64_t offset, uint64_t end)
+/* Takes [offset, end) out. over: regions that end whole; fresh: what is left of others. TRUE: of some only a
+ * part ended. */
+static gboolean cut(struct shelf *shelf, uint32_t model, uint64_t offset, uint64_t end, GPtrArray *over,
+                    GPtrArray *fresh)
 {
   struct span *span;
   gboolean parted = FALSE;
@@ -188,11 +267,11 @@ static gboolean cut(struct shelf *shelf, uint32_t model, uint64_t offset, uint64
     spans_remove(shelf->regions, span);
     note_change(shelf, region, FALSE);
     if (span->offset >= offset && span_end <= end) {
-      conceal(shelf, region);
+      g_ptr_array_add(over, region);
       continue;
     }
-    expose_rest(shelf, region, span->offset, offset);
-    expose_rest(shelf, region, end, span_end);
+    begin_rest(fresh, region, span->offset, offset);
+    begin_rest(fresh, region, end, span_end);
     region->serial = shelf->serial + 1;
     region->deadline_ns = g_get_monotonic_time() * 1000 + LEAVE_NS;
     region->next = shelf->leaving;
@@ -202,28 +281,29 @@ static gboolean cut(struct shelf *shelf, uint32_t model, uint64_t offset, uint64
   return parted;
 }
 
-static void add(struct shelf *shelf, uint32_t model, uint64_t offset, uint64_t bytes,
-                const struct ranges *place)
+static void add(GPtrArray *fresh, uint32_t model, uint64_t offset, uint64_t bytes, const struct ranges *place)
 {
   uint64_t done = 0;
   for (uint32_t i = 0; i < place->count && done < bytes; i++) {
-    struct span span = {model, offset + done, MIN(place->range[i].length, bytes - done)};
-    if (span.bytes == 0)
-      continue;
-    expose(shelf, &span, place->range[i].offset);
-    done += span.bytes;
+    uint64_t here = MIN(place->range[i].length, bytes - done);
+    begin_regions(fresh, model, offset + done, here, place->range[i].offset);
+    done += here;
   }
 }
 
 void verbs_shelf_serve(struct shelf *shelf, uint32_t model, uint64_t offset, uint64_t bytes,
                        const struct ranges *place)
 {
+  g_autoptr(GPtrArray) over = g_ptr_array_new();
+  g_autoptr(GPtrArray) fresh = g_ptr_array_new();
   if (bytes == 0)
     return;
   g_mutex_lock(&shelf->lock);
-  gboolean parted = cut(shelf, model, offset, offset + bytes);
+  gboolean parted = cut(shelf, model, offset, offset + bytes, over, fresh);
   if (place)
-    add(shelf, model, offset, bytes, place);
+    add(fresh, model, offset, bytes, place);
+  conceal_all(shelf, over);
+  expose_all(shelf, fresh);
   if (place || parted || shelf->untold->len > UNTOLD_MAX) {
     shelf->serial++;
     tell_changes(shelf);

@@ -47,13 +47,40 @@ static void refuse(struct shelf *shelf, actor_id reader, uint64_t attempt, const
   post(shelf, reader, &letter);
 }
 
-/* Line i goes over rail i mod rails, at each end by its own count. */
-static gboolean open_lines(struct shelf *shelf, struct visitor *visitor, const struct verbs_offers *theirs,
-                           struct verbs_offers *ours, GError **error)
+static uint32_t lines_over(const struct shelf *shelf, const struct verbs_end *rail)
 {
+  uint32_t lines = 0;
+  for (guint v = 0; v < shelf->in_order->len; v++) {
+    const struct visitor *visitor = g_ptr_array_index(shelf->in_order, v);
+    for (uint32_t i = 0; i < visitor->lines; i++)
+      lines += visitor->line[i]->end == rail;
+  }
+  return lines;
+}
+
+/* What is malformed comes from nowhere, and is refused by connect. */
+static void choose_rails(const struct shelf *shelf, const struct verbs_offers *theirs,
+                         uint8_t rail[VERBS_LINES_MAX])
+{
+  struct rail rails[VERBS_RAILS_MAX];
+  uint8_t from[VERBS_LINES_MAX][16] = {{0}};
+  for (uint32_t r = 0; r < shelf->rails; r++) {
+    rails[r] = shelf->place[r];
+    rails[r].lines = lines_over(shelf, shelf->rail[r]);
+  }
+  for (uint32_t i = 0; i < theirs->lines; i++)
+    shelf->ops->origin(theirs->bytes[i], theirs->size[i], from[i]);
+  rails_pair(rails, shelf->rails, (const uint8_t(*)[16])from, theirs->lines, rail);
+}
+
+static gboolean open_lines(struct shelf *shelf, struct visitor *visitor, const struct verbs_offers *theirs,
+                           struct verbs_letter *answer, GError **error)
+{
+  struct verbs_offers *ours = &answer->offers;
   ours->lines = theirs->lines;
+  choose_rails(shelf, theirs, answer->rail);
   for (uint32_t i = 0; i < theirs->lines; i++) {
-    struct verbs_line *line = shelf->ops->line_new(shelf->rail[i % shelf->rails], visitor, error);
+    struct verbs_line *line = shelf->ops->line_new(shelf->rail[answer->rail[i]], visitor, error);
     if (!line)
       return FALSE;
     visitor->line[visitor->lines++] = line;
@@ -72,7 +99,7 @@ static void accept_reader(struct shelf *shelf, struct visitor *visitor, const st
   g_autoptr(GError) error = NULL;
   struct verbs_letter answer = {.kind = VERBS_ACCEPT, .attempt = letter->attempt, .rails = shelf->rails};
   close_lines(shelf, visitor);
-  if (!open_lines(shelf, visitor, &letter->offers, &answer.offers, &error)) {
+  if (!open_lines(shelf, visitor, &letter->offers, &answer, &error)) {
     close_lines(shelf, visitor);
     refuse(shelf, visitor->reader, letter->attempt, error->message);
     return;
@@ -243,6 +270,7 @@ static char *host_of(const char *address)
 static gboolean open_rails(struct shelf *shelf, const struct shelf_config *config, GError **error)
 {
   g_autoptr(GPtrArray) nics = nics_list();
+  g_autoptr(GArray) addresses = nic_addresses();
   g_autofree char *host = host_of(shelf->address);
   g_autoptr(GArray) choices = verbs_choose(nics, &config->options, host, config->memory.pci, error);
   for (guint i = 0; choices && i < MIN(choices->len, VERBS_RAILS_MAX); i++) {
@@ -252,6 +280,8 @@ static gboolean open_rails(struct shelf *shelf, const struct shelf_config *confi
     shelf->rail[i] = shelf->ops->open(&end, error);
     if (!shelf->rail[i])
       return FALSE;
+    memcpy(shelf->place[i].gid, choice->gid.raw, sizeof shelf->place[i].gid);
+    shelf->place[i].bits = rail_bits(choice, addresses);
     shelf->rails++;
     g_message("memory server %u serves by %s of RDMA device %s", config->index, shelf->ops->name,
               shelf->rail[i]->name);

@@ -5,6 +5,7 @@
 #include "backend_real/transport_log.h"
 #include "backend_real/transport_verbs.h"
 #include "backend_real/transport_verbs_letter.h"
+#include "backend_real/transport_verbs_rails.h"
 #include "backend_real/transport_verbs_spans.h"
 
 /* For readers to go over from a registration of which only a part is served on. */
@@ -28,6 +29,7 @@ struct region {
   struct span span; /* must be first */
   uint64_t place;   /* in memory */
   struct verbs_exposed exposed[VERBS_RAILS_MAX];
+  gboolean whole; /* registered with every NIC */
   /* Of one that is registered until readers have gone over. */
   uint64_t serial;
   gint64 deadline_ns;
@@ -44,6 +46,7 @@ struct shelf {
   void *context;
   const struct verbs_queue_ops *ops;
   struct verbs_end *rail[VERBS_RAILS_MAX];
+  struct rail place[VERBS_RAILS_MAX]; /* of each; lines: not kept */
   uint32_t rails;
   int bell; /* of the thread */
   GThread *thread;

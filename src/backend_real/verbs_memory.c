@@ -6,10 +6,8 @@
 #include <errno.h>
 #include <sys/resource.h>
 
+#include "backend_real/verbs_parallel.h"
 #include "core/error.h"
-
-#define THREADS_MAX 8
-#define PROGRESS_US 1000000 /* between two lines about how far it is */
 
 struct verbs_memory {
   struct ibv_mr **chunk;
@@ -19,13 +17,9 @@ struct verbs_memory {
   const struct verbs_device *device;
 };
 
-/* What the threads share while they register. */
 struct registering {
   struct verbs_memory *memory;
-  GMutex lock;
-  GCond changed;
-  uint32_t next, done, threads;
-  int error; /* errno of the first that failed */
+  int error; /* errno of the first that failed; atomic */
 };
 
 /* --- one chunk
@@ -45,61 +39,27 @@ static struct ibv_mr *register_chunk(const struct verbs_memory *m, uint32_t i)
                            IBV_ACCESS_LOCAL_WRITE);
 }
 
-static gpointer register_chunks(gpointer data)
+static gboolean register_step(void *context, uint32_t i)
 {
-  struct registering *r = data;
-  g_mutex_lock(&r->lock);
-  while (!r->error && r->next < r->memory->chunks) {
-    uint32_t i = r->next++;
-    g_mutex_unlock(&r->lock);
-    r->memory->chunk[i] = register_chunk(r->memory, i);
-    int error = r->memory->chunk[i] ? 0 : errno ? errno : ENOMEM;
-    g_mutex_lock(&r->lock);
-    if (error && !r->error)
-      r->error = error;
-    r->done += !error;
-    g_cond_signal(&r->changed);
-  }
-  r->threads--;
-  g_cond_signal(&r->changed);
-  g_mutex_unlock(&r->lock);
-  return NULL;
+  struct registering *r = context;
+  r->memory->chunk[i] = register_chunk(r->memory, i);
+  if (r->memory->chunk[i])
+    return TRUE;
+  g_atomic_int_compare_and_exchange(&r->error, 0, errno ? errno : ENOMEM);
+  return FALSE;
 }
 
-/* --- all of them
- * ---------------------------------------------------------------------------------------------------*/
-
-/* Until all threads are through; a line a second about it. */
-static void wait_and_tell(struct registering *r)
-{
-  const struct verbs_memory *m = r->memory;
-  gint64 tell = g_get_monotonic_time() + PROGRESS_US;
-  g_mutex_lock(&r->lock);
-  while (r->threads > 0) {
-    if (g_cond_wait_until(&r->changed, &r->lock, tell))
-      continue;
-    g_message("%s: %.3f of %.3f GB of memory are registered", m->device->name,
-              (double)MIN(r->done * m->chunk_bytes, m->of.bytes) / 1e9, (double)m->of.bytes / 1e9);
-    tell += PROGRESS_US;
-  }
-  g_mutex_unlock(&r->lock);
-}
-
+/* 0, or errno. */
 static int register_all(struct verbs_memory *m)
 {
+  g_autofree char *what = g_strdup_printf("%s: memory is registered", m->device->name);
   struct registering r = {.memory = m};
-  GThread *thread[THREADS_MAX];
-  uint32_t threads = MIN(MIN(m->chunks, THREADS_MAX), g_get_num_processors());
-  g_mutex_init(&r.lock);
-  g_cond_init(&r.changed);
-  r.threads = threads;
-  for (uint32_t i = 0; i < threads; i++)
-    thread[i] = g_thread_new("verbs-register", register_chunks, &r);
-  wait_and_tell(&r);
-  for (uint32_t i = 0; i < threads; i++)
-    g_thread_join(thread[i]);
-  g_mutex_clear(&r.lock);
-  g_cond_clear(&r.changed);
+  verbs_parallel(&(struct verbs_steps){.what = what,
+                                       .steps = m->chunks,
+                                       .bytes = m->of.bytes,
+                                       .bytes_step = m->chunk_bytes,
+                                       .step = register_step,
+                                       .context = &r});
   return r.error;
 }
 

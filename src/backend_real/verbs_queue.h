@@ -12,10 +12,10 @@
  * A shelf's line is ready to serve once connect has returned, so the reader may post as soon as it connected.
  *
  * Threads: all calls about one end and its lines are made one at a time (the transport holds a lock), on any
- * thread; none may block for longer than a command to the NIC takes, but open, expose, conceal and close.
- * Between arm and the next poll a thread sleeps in poll(2) on the descriptors, without the lock. An end may
- * have threads of its own (SRD without RDMA READ needs one at the shelf); they take care of themselves, and
- * never call the transport. */
+ * thread, but expose and conceal, several of which may be under way at once; none may block for longer than a
+ * command to the NIC takes, but open, expose, conceal and close. Between arm and the next poll a thread
+ * sleeps in poll(2) on the descriptors, without the lock. An end may have threads of its own (SRD without
+ * RDMA READ needs one at the shelf); they take care of themselves, and never call the transport. */
 #ifndef DM_VERBS_QUEUE_H
 #define DM_VERBS_QUEUE_H
 
@@ -104,6 +104,8 @@ struct verbs_queue_ops {
   /* What the peer needs to connect. Returns its size. May be called at once after line_new, and gives the
    * same always. */
   size_t (*offer)(struct verbs_line *line, uint8_t offer[VERBS_OFFER_BYTES]);
+  /* The GID of the NIC that an untrusted offer of a reader's comes from. FALSE: malformed. */
+  gboolean (*origin)(const uint8_t *offer, size_t size, uint8_t gid[16]);
   /* Once. The offer is untrusted: FALSE + DM_ERROR_FAILED: malformed, or it cannot be reached from here. */
   gboolean (*connect)(struct verbs_line *line, const uint8_t *offer, size_t size, GError **error);
   /* Of a reader's connected line. */
@@ -123,10 +125,12 @@ struct verbs_queue_ops {
    * first. */
   void (*line_free)(struct verbs_line *line);
 
-  /* Reads that have ended, up to `room`; all of a read's bytes are there. A reader's end. */
-  uint32_t (*poll)(struct verbs_end *end, struct verbs_done *done, uint32_t room);
-  /* Asks for `fds` to become readable at the next completion. What came before is not told: poll once more
-   * before sleeping. A reader's end. */
+  /* Reads that have ended, up to `room`; all of a read's bytes are there. A call takes in a bounded number of
+   * completions, of which none need end a read; *more: there may be others, so call again before sleeping. A
+   * reader's end. */
+  uint32_t (*poll)(struct verbs_end *end, struct verbs_done *done, uint32_t room, gboolean *more);
+  /* Asks for `fds` to become readable at the next completion. What came before is not told: poll before
+   * sleeping, until there is no more. A reader's end. */
   void (*arm)(struct verbs_end *end);
   /* Descriptors to sleep on (poll(2), POLLIN). Returns how many, at most VERBS_FDS. Of a shelf's end: news of
    * its lines and its NIC. */

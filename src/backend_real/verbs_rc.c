@@ -220,6 +220,15 @@ static size_t rc_offer(struct verbs_line *line, uint8_t offer[VERBS_OFFER_BYTES]
   return RC_OFFER_BYTES;
 }
 
+static gboolean rc_origin(const uint8_t *offer, size_t size, uint8_t gid[16])
+{
+  struct rc_offer parsed;
+  if (!rc_offer_parse(offer, size, &parsed))
+    return FALSE;
+  memcpy(gid, parsed.gid, sizeof parsed.gid);
+  return TRUE;
+}
+
 /* --- connecting
  * ----------------------------------------------------------------------------------------------------*/
 
@@ -319,6 +328,7 @@ const struct verbs_queue_ops verbs_rc = {
     .conceal = rc_conceal,
     .line_new = rc_line_new,
     .offer = rc_offer,
+    .origin = rc_origin,
     .connect = rc_connect,
     .window = rc_line_window,
     .post = rc_post,

@@ -55,7 +55,7 @@ void rc_break(struct rc_line *line, const char *why);
 /* All lines of the end. */
 void rc_break_all(struct rc_end *end, const char *why);
 void rc_post(struct verbs_line *line, const struct verbs_read *read, uint32_t reads);
-uint32_t rc_poll(struct verbs_end *end, struct verbs_done *done, uint32_t room);
+uint32_t rc_poll(struct verbs_end *end, struct verbs_done *done, uint32_t room, gboolean *more);
 void rc_arm(struct verbs_end *end);
 /* Takes the line out of the news. */
 void rc_forget(struct rc_end *end, struct rc_line *line);

@@ -136,11 +136,12 @@ static uint32_t tell(struct rc_end *end, struct verbs_done *done, uint32_t room)
   return told;
 }
 
-uint32_t rc_poll(struct verbs_end *base, struct verbs_done *done, uint32_t room)
+uint32_t rc_poll(struct verbs_end *base, struct verbs_done *done, uint32_t room, gboolean *more)
 {
   struct rc_end *end = (struct rc_end *)base;
   struct ibv_wc wc[POLL_BATCH];
   uint32_t told = tell(end, done, room);
+  *more = TRUE;
   if (told == room)
     return told;
   int count = ibv_poll_cq(end->cq, POLL_BATCH, wc);
@@ -148,7 +149,9 @@ uint32_t rc_poll(struct verbs_end *base, struct verbs_done *done, uint32_t room)
     rc_break_all(end, "its NIC's completion queue is broken");
   for (int i = 0; i < count; i++)
     complete(end, &wc[i]);
-  return told + tell(end, done + told, room - told);
+  told += tell(end, done + told, room - told);
+  *more = count > 0 || end->news;
+  return told;
 }
 
 void rc_arm(struct verbs_end *base)

@@ -22,7 +22,6 @@
 #define RNR_FOR_EVER    7
 #define COMPLETIONS_MAX 32768
 #define HOPS            255
-#define SKIPS           64 /* completions of queue pairs that are gone, one after another */
 
 struct srd_device {
   struct verbs_device *verbs;
@@ -288,8 +287,9 @@ static void translate(const struct ibv_wc *wc, struct srd_completion *c)
 static int poll_once(struct srd_device *device, struct ibv_wc *wc, uint32_t room)
 {
   int count = ibv_poll_cq(device->cq, (int)room, wc);
-  /* The driver takes a completion of a destroyed queue pair off and says that it does not know it. */
-  for (int skips = 0; count < 0 && skips < SKIPS; skips++)
+  /* The driver takes a completion of a destroyed queue pair off and says that it does not know it: there may
+   * be as many, one after another, as the queue holds. */
+  for (int skips = 0; count < 0 && skips < COMPLETIONS_MAX; skips++)
     count = ibv_poll_cq(device->cq, (int)room, wc);
   return count;
 }

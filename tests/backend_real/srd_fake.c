@@ -176,7 +176,7 @@ void srd_fake_begin(uint32_t seed)
   srd_net.memories = g_ptr_array_new();
   srd_net.flights = g_array_new(FALSE, FALSE, sizeof(struct flight));
   srd_net.next_qp = srd_net.next_key = 17;
-  srd_net.stop = srd_net.held = FALSE;
+  srd_net.stop = srd_net.held = srd_net.rush = FALSE;
   srd_net.counts = (struct srd_fake_counts){0};
   srd_fake_depths(512, 1024, 16384);
   srd_net.thread = g_thread_new("fabric", fabric, NULL);
@@ -220,6 +220,20 @@ void srd_fake_hold(gboolean held)
   srd_net.held = held;
   g_cond_signal(&srd_net.changed);
   g_mutex_unlock(&srd_net.lock);
+}
+
+void srd_fake_rush(void)
+{
+  g_mutex_lock(&srd_net.lock);
+  srd_net.rush = TRUE;
+  g_mutex_unlock(&srd_net.lock);
+}
+
+void srd_fake_rush_now(void)
+{
+  for (guint i = srd_net.rush ? srd_net.flights->len : 0; i-- > 0;)
+    deliver(i);
+  srd_net.rush = FALSE;
 }
 
 void srd_fake_mute(uint8_t gid)

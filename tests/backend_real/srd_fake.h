@@ -20,6 +20,9 @@ void srd_fake_fail(uint32_t n);
 void srd_fake_depths(uint32_t sends, uint32_t receives, uint32_t completions);
 /* Nothing moves, or again. */
 void srd_fake_hold(gboolean held);
+/* While nothing moves: what is under way ends all at once, just before a device is armed for the next time.
+ */
+void srd_fake_rush(void);
 /* Nothing that the device with this GID sends moves any more. */
 void srd_fake_mute(uint8_t gid);
 /* It answers nobody any more, either. */
@@ -27,8 +30,10 @@ void srd_fake_kill(uint8_t gid);
 /* An error of its only queue pair: by an event, or else by completions. */
 void srd_fake_break(uint8_t gid, gboolean by_event);
 
-/* Between begin and end: this machine's only RDMA device is a fake EFA, for all that runs in this process. */
+/* Between begin and end: this machine's only RDMA device is a fake EFA, efa_0, for all that runs in this
+ * process; a second one, efa_1. */
 void srd_fake_machine(gboolean reads, uint32_t read_max, uint32_t datagram_max);
+void srd_fake_second(void);
 gboolean srd_fake_is_machine(void);
 
 struct srd_fake_counts {

@@ -234,6 +234,7 @@ static int fake_poll(struct srd_device *device, struct srd_completion *completio
 static gboolean fake_arm(struct srd_device *device)
 {
   g_mutex_lock(&srd_net.lock);
+  srd_fake_rush_now();
   device->armed = TRUE;
   g_mutex_unlock(&srd_net.lock);
   return TRUE;

@@ -55,7 +55,7 @@ struct srd_fabric {
   GCond changed;
   GThread *thread;
   GRand *random;
-  gboolean stop, held;
+  gboolean stop, held, rush;
   GPtrArray *devices, *memories;
   GArray *flights;
   uint32_t next_qp, next_key, fail;
@@ -67,6 +67,8 @@ extern struct srd_fabric srd_net;
 
 /* Ends the process if not: an assertion would end its thread alone. */
 void srd_fake_check(gboolean good, const char *what);
+/* If a rush is due. Under the lock. */
+void srd_fake_rush_now(void);
 /* Where a piece is; it must be registered. Under the lock. */
 uint8_t *srd_fake_local(const struct srd_device *device, const struct srd_piece_at *piece);
 

@@ -7,7 +7,7 @@
 
 static struct {
   gboolean here;
-  gboolean reads;
+  gboolean reads, second;
   uint32_t read_max, datagram_max;
 } machine;
 
@@ -19,9 +19,15 @@ struct verbs_end *__wrap_verbs_srd_open(const struct verbs_end_config *config, G
 void srd_fake_machine(gboolean reads, uint32_t read_max, uint32_t datagram_max)
 {
   machine.here = datagram_max > 0;
+  machine.second = FALSE;
   machine.reads = reads;
   machine.read_max = read_max;
   machine.datagram_max = datagram_max;
+}
+
+void srd_fake_second(void)
+{
+  machine.second = TRUE;
 }
 
 gboolean srd_fake_is_machine(void)
@@ -36,15 +42,11 @@ static void nic_free(gpointer data)
   g_free(nic);
 }
 
-GPtrArray *__wrap_nics_list(void)
+static struct nic *nic_new(const char *device, uint8_t last)
 {
-  if (!machine.here)
-    return __real_nics_list();
-  GPtrArray *nics = g_ptr_array_new_with_free_func(nic_free);
+  struct nic_gid gid = {.raw = {0xfe, 0x80, [15] = last}, .type = "IB"};
   struct nic *nic = g_new0(struct nic, 1);
-  struct nic_gid gid = {.raw = {0xfe, 0x80, [15] = 1}, .type = "IB"};
-  *nic = (struct nic){.device = "efa_0",
-                      .port = 1,
+  *nic = (struct nic){.port = 1,
                       .kind = NIC_SRD,
                       .active = TRUE,
                       .state = "PORT_ACTIVE",
@@ -54,8 +56,19 @@ GPtrArray *__wrap_nics_list(void)
                       .srd_reads = machine.reads,
                       .srd_read_max = machine.read_max,
                       .gids = g_array_new(FALSE, FALSE, sizeof(struct nic_gid))};
+  g_strlcpy(nic->device, device, sizeof nic->device);
   g_array_append_val(nic->gids, gid);
-  g_ptr_array_add(nics, nic);
+  return nic;
+}
+
+GPtrArray *__wrap_nics_list(void)
+{
+  if (!machine.here)
+    return __real_nics_list();
+  GPtrArray *nics = g_ptr_array_new_with_free_func(nic_free);
+  g_ptr_array_add(nics, nic_new("efa_0", 1));
+  if (machine.second)
+    g_ptr_array_add(nics, nic_new("efa_1", 2));
   return nics;
 }
 

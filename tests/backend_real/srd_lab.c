@@ -196,9 +196,10 @@ void srd_lab_end(struct srd_lab *lab, const struct verbs_done *done)
 gboolean srd_lab_poll(struct srd_lab *lab)
 {
   struct verbs_done done[5];
-  uint32_t count, total = 0;
+  uint32_t total = 0;
   for (uint32_t r = 0; r < READERS; r++)
-    while ((count = verbs_srd.poll(lab->reader[r], done, G_N_ELEMENTS(done))) > 0) {
+    for (gboolean more = TRUE; more;) {
+      uint32_t count = verbs_srd.poll(lab->reader[r], done, G_N_ELEMENTS(done), &more);
       total += count;
       for (uint32_t i = 0; i < count; i++)
         srd_lab_end(lab, &done[i]);

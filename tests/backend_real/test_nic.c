@@ -101,7 +101,7 @@ Test(nic, devices_by_name)
   static const struct row rows[] = {
       {{.devices = "mlx5_2"}, "mlx5_2:1/3"},
       {{.devices = "mlx5_2, mlx5_0:1"}, "mlx5_2:1/3 mlx5_0:1/3"},
-      {{.devices = "mlx5_2,mlx5_0,mlx5_1", .pci = "0000:50:00.0"}, "mlx5_1:1/3 mlx5_2:1/3 mlx5_0:1/3"},
+      {{.devices = "mlx5_2,mlx5_0,mlx5_1", .pci = "0000:50:00.0"}, "mlx5_2:1/3 mlx5_0:1/3 mlx5_1:1/3"},
       {{.devices = "mlx5_0", .local = "2001:db8::1"}, "mlx5_0:1/5"},
       {{.devices = "mlx5_1", .local = "2001:db8::1"}, "mlx5_1:1/1"},
       {{.devices = "mlx5_1", .local = "192.168.0.1"}, "mlx5_1:1/3"},

@@ -21,10 +21,7 @@ static void check(const struct flight *f)
 {
   cr_assert_leq(f->datas, f->share, "more under way than buffers");
   cr_assert_leq(f->credits, CREDITS_UNDER_WAY);
-  cr_assert_leq(credit_grant_out(&f->grant), f->share);
-  cr_assert_geq(credit_grant_out(&f->grant), f->datas);
-  /* What the shelf may still send, with what is under way, has been granted. */
-  cr_assert_leq(credit_line_left(&f->line) + f->datas, credit_grant_out(&f->grant));
+  cr_assert_leq(credit_line_left(&f->line) + f->datas, f->share, "it may send more than there are buffers");
   cr_assert_eq(f->sent, f->arrived + f->datas);
 }
 
@@ -134,8 +131,7 @@ Test(srd_credit, refuses_what_was_not_granted)
   struct credit_grant grant;
   credit_grant_init(&grant, 2);
   cr_expect_not(credit_grant_arrived(&grant, 1), "tells of a credit that was never sent");
-  cr_expect_eq(credit_grant_out(&grant), 2, "and changed nothing");
-  cr_expect(credit_grant_arrived(&grant, 0) && credit_grant_arrived(&grant, 0));
+  cr_expect(credit_grant_arrived(&grant, 0) && credit_grant_arrived(&grant, 0), "that changed nothing");
   cr_expect_not(credit_grant_arrived(&grant, 0), "a third of two");
   credit_grant_send(&grant);
   cr_expect_not(credit_grant_arrived(&grant, 2));

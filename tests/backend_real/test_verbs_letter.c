@@ -40,6 +40,8 @@ static struct verbs_letter some_letter(GRand *random, enum verbs_letter_kind kin
     fill_offers(random, &letter.offers, (uint32_t)g_rand_int_range(random, 1, VERBS_LINES_MAX + 1));
   if (kind == VERBS_ACCEPT)
     letter.rails = (uint32_t)g_rand_int_range(random, 1, VERBS_RAILS_MAX + 1);
+  for (uint32_t i = 0; kind == VERBS_ACCEPT && i < letter.offers.lines; i++)
+    letter.rail[i] = (uint8_t)g_rand_int_range(random, 0, (gint32)letter.rails);
   if (kind == VERBS_REFUSE)
     memset(letter.why, 'w', (size_t)g_rand_int_range(random, 0, VERBS_WHY_BYTES + 1));
   if (kind == VERBS_NEWS)
@@ -65,8 +67,10 @@ Test(verbs_letter, what_is_written_is_read)
       cr_assert_eq(memcmp(read.ticket, letter.ticket, TICKET_BYTES), 0);
     if (letter.kind == VERBS_OPEN || letter.kind == VERBS_ACCEPT)
       expect_same_offers(&read.offers, &letter.offers);
-    if (letter.kind == VERBS_ACCEPT)
+    if (letter.kind == VERBS_ACCEPT) {
       cr_assert_eq(read.rails, letter.rails);
+      cr_assert_eq(memcmp(read.rail, letter.rail, letter.offers.lines), 0);
+    }
     if (letter.kind == VERBS_REFUSE)
       cr_assert_str_eq(read.why, letter.why);
     if (letter.kind == VERBS_NEWS || letter.kind == VERBS_CLOSE) {
@@ -149,6 +153,12 @@ Test(verbs_letter, malformed_ones_are_refused)
     cr_assert(verbs_regions_add(wire, &impossible[i]));
     cr_expect_not(verbs_letter_parse(wire->data, wire->len, &read), "region %u", i);
   }
+  struct verbs_letter accept = {
+      .kind = VERBS_ACCEPT, .attempt = 1, .rails = 2, .offers = {.lines = 2}, .rail = {0, 1}};
+  g_autoptr(GByteArray) rails = verbs_letter_pack(&accept);
+  cr_expect(verbs_letter_parse(rails->data, rails->len, &read));
+  rails->data[rails->len - 1] = 2;
+  cr_expect_not(verbs_letter_parse(rails->data, rails->len, &read), "a rail that is none");
   g_autoptr(GByteArray) none = verbs_letter_pack(&(struct verbs_letter){.kind = VERBS_NEWS, .attempt = 0});
   cr_expect_not(verbs_letter_parse(none->data, none->len, &read));
 }

@@ -125,8 +125,9 @@ gboolean liar_read(struct liar *liar, uint64_t address, uint32_t key, uint32_t b
 {
   struct verbs_read read = {.address = address, .key = key, .bytes = bytes, .tag = address};
   struct verbs_done done;
+  gboolean more;
   verbs_rc.post(liar->line, &read, 1);
-  for (gint64 until = in_time(); verbs_rc.poll(liar->end, &done, 1) == 0; g_thread_yield())
+  for (gint64 until = in_time(); verbs_rc.poll(liar->end, &done, 1, &more) == 0; g_thread_yield())
     cr_assert_lt(g_get_monotonic_time(), until, "a read does not end");
   cr_assert_eq(done.tag, address);
   return done.good;

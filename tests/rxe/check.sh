@@ -3,7 +3,6 @@
 # the programs and calls this. SUITE: as of tests/run.sh, which runs in the machine; by default all that are listed here.
 #
 # One line a suite; ends with `N passed, N failed, N skipped`. Logs, and that line in `summary`, go to BUILD/check-verbs.
-# A suite that fails is run once more, which is said, and that counts: the emulated machine now and then stands still.
 # When no machine can be had, that is one failure: nothing passes for want of one.
 #
 # BUILD=build, SANITIZE=1: the folder of the programs, and that they are sanitized. VERBS_LIMIT_S: for the machine's whole
@@ -26,13 +25,12 @@ suites=("$@")
   "$BUILD/tests/rxe=verbs_limits"
 )
 
-share=$PWD/$BUILD/rxe
 share=$PWD/$BUILD/check-verbs
 options=(--share "$share" --timeout "$limit_s" --console "$share/console" --file tests/run.sh --file experiments)
 for program in distmind-real tests/rxe tests/backend_real tests/canary; do
   [ ! -e "$BUILD/$program" ] || options+=(--file "$BUILD/$program")
 done
-printf -v command 'AGAIN=1 LOGS=/share/logs BUILD=%q SANITIZE=%q TRACES=/share TMPDIR=/tmp tests/run.sh' "$BUILD" "$SANITIZE"
+printf -v command 'LOGS=/share/logs BUILD=%q SANITIZE=%q TRACES=/share TMPDIR=/tmp tests/run.sh' "$BUILD" "$SANITIZE"
 printf -v words ' %q' "${suites[@]}"
 
 rm -rf "$share"
