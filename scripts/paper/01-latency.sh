@@ -32,7 +32,7 @@ mean() {
 }
 
 figure() {
-  local machine=p3dn system list="ideal distmind-cache distmind-remote mps ray" model column=2
+  local machine=p3dn system list="ideal distmind-cache distmind-remote mps ray" model
   {
     echo '$data << EOD'
     for model in $models; do
@@ -42,19 +42,13 @@ figure() {
     done
     echo EOD
     cat <<'G'
-set style data histogram
-set style histogram clustered gap 1
 set logscale y 10
 set yrange [10:5000]
 set ylabel 'mean latency, ms'
 set xlabel 'model, batch 8'
 G
-    printf 'plot '
-    for system in $list; do
-      printf "%s\$data using %d:xtic(1) title '%s' lc rgb '%s'" "$([ $column = 2 ] || echo ', ')" $column "$system" "$(colour "$system")"
-      column=$((column + 1))
-    done
-    echo
+    # shellcheck disable=SC2086 # words
+    plot_bars colour $list
   } | draw 01-latency 900 450
 }
 

@@ -48,7 +48,7 @@ figure_list="ideal distmind mps ray ray-multiplexed"
 
 # bars MACHINE FIGURE COLUMN YLABEL: clustered bars over the five settings.
 bars() {
-  local setting system zipf shift column=2
+  local setting system zipf shift
   echo '$data << EOD'
   for setting in $settings; do
     zipf=${setting%:*} shift=${setting#*:}
@@ -60,18 +60,12 @@ bars() {
   done
   echo EOD
   cat <<G
-set style data histogram
-set style histogram clustered gap 1
 set ylabel '$3'
 set xlabel 'popularity, time between shifts'
 $4
 G
-  printf 'plot '
-  for system in $figure_list; do
-    printf "%s\$data using %d:xtic(1) title '%s' lc rgb '%s'" "$([ $column = 2 ] || echo ', ')" $column "$system" "$(colour "$system")"
-    column=$((column + 1))
-  done
-  echo
+  # shellcheck disable=SC2086 # words
+  plot_bars colour $figure_list
 }
 
 figure() {

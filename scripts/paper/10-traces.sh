@@ -60,23 +60,17 @@ shade() {
 }
 
 figure() {
-  local system column=2 list="ideal distmind distmind-4 distmind-unlimited mps ray-multiplexed ray-multiplexed-4"
+  local system list="ideal distmind distmind-4 distmind-unlimited mps ray-multiplexed ray-multiplexed-4"
   {
     echo '$data << EOD'
     ask "SELECT trace, $(for system in $list; do printf "100 * max(slo_attainment) FILTER (WHERE system = '%s'), " "$system"; done) 0 FROM traces GROUP BY trace ORDER BY min(rowid)"
     cat <<'G'
 EOD
-set style data histogram
-set style histogram clustered gap 1
 set yrange [0:100]
 set ylabel 'SLO attainment, %'
 G
-    printf 'plot '
-    for system in $list; do
-      printf "%s\$data using %d:xtic(1) title '%s' lc rgb '%s'" "$([ $column = 2 ] || echo ', ')" $column "$system" "$(shade "$system")"
-      column=$((column + 1))
-    done
-    echo
+    # shellcheck disable=SC2086 # words
+    plot_bars shade $list
   } | draw 10-traces 1000 420
 }
 

@@ -139,6 +139,20 @@ set datafile separator '|'
 G
 }
 
+# plot_bars SHADE NAME...: clustered bars of $data, whose columns from the second on are those names; SHADE prints the colour of one.
+plot_bars() {
+  local shade=$1 name column=2 separator=
+  shift
+  echo 'set style data histogram'
+  echo 'set style histogram clustered gap 1'
+  printf 'plot '
+  for name in "$@"; do
+    printf "%s\$data using %d:xtic(1) title '%s' lc rgb '%s'" "$separator" $column "$name" "$("$shade" "$name")"
+    column=$((column + 1)) separator=', '
+  done
+  echo
+}
+
 # picture NAME CAPTION: the figure in results/PAPER.md.
 picture() {
   echo "![$2](paper/$1.svg)"
