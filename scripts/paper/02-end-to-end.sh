@@ -10,6 +10,7 @@ plan() {
       zipf=${setting%:*} shift=${setting#*:}
       [ "$machine" = g6 ] || queues "$machine" "$zipf" "$shift"
       [ "$machine" != p3dn ] || why "$zipf" "$shift"
+      seeds "$machine" "$zipf" "$shift"
       run_setting "machine=$machine zipf=$zipf shift=$shift" "$machine" --set workload.zipf="$zipf" --set workload.shift_period_s="$shift"
     done
   done
@@ -23,6 +24,18 @@ queues() { # MACHINE ZIPF SHIFT
     set -- "$1" "$2" "$3" experiments/paper/02-end-to-end.ini $(machine_options "$1") --system mps --set cluster.mps_queue_max=$queue --set workload.zipf="$2" --set workload.shift_period_s="$3"
     job "machine=$1 zipf=$2 shift=$3 kind=queue queue=$queue start=warm" "${@:4}"
     job "machine=$1 zipf=$2 shift=$3 kind=queue queue=$queue start=cold" "${@:4}" --set experiment.initial=cold
+  done
+}
+
+# What of the gains is the draw of the demand: all that the headline compares, with four more seeds.
+seeds() { # MACHINE ZIPF SHIFT
+  local seed
+  for seed in 2 3 4 5; do
+    # shellcheck disable=SC2046 # words
+    set -- "$1" "$2" "$3" experiments/paper/02-end-to-end.ini $(machine_options "$1") --set workload.zipf="$2" --set workload.shift_period_s="$3" --seed $seed
+    job "machine=$1 zipf=$2 shift=$3 kind=seed start=warm draw=$seed" "${@:4}" --system distmind,mps,ray
+    job "machine=$1 zipf=$2 shift=$3 kind=seed start=cold draw=$seed" "${@:4}" --system mps --set experiment.initial=cold
+    job "machine=$1 zipf=$2 shift=$3 kind=seed start=multiplexed draw=$seed" "${@:4}" --system ray --set balancing.policy=multiplexed
   done
 }
 
@@ -47,7 +60,7 @@ run_setting() {
 name="CASE kind WHEN 'all' THEN system WHEN 'multiplexed' THEN 'ray-multiplexed' WHEN 'cold' THEN 'mps-cold' ELSE system || '-unlimited' END"
 
 data() {
-  ask "CREATE VIEW end_to_end AS SELECT $name AS name, * FROM e02 WHERE kind NOT IN ('why', 'queue')"
+  ask "CREATE VIEW end_to_end AS SELECT $name AS name, * FROM e02 WHERE kind NOT IN ('why', 'queue', 'seed')"
   csv 02-end-to-end "SELECT machine, zipf, shift AS shift_s, name AS system, printf('%.3f', throughput_rps) AS throughput_rps,
     printf('%.3f', latency_ms_mean) AS mean_ms, printf('%.3f', latency_ms_p50) AS p50_ms, printf('%.3f', latency_ms_p99) AS p99_ms,
     printf('%.4f', gpu_utilization) AS gpu_utilization, printf('%.4f', gpu_held) AS gpu_held, printf('%.4f', slo_attainment) AS slo_attainment,
