@@ -5,8 +5,8 @@
 #
 # For each model: p50 of one client's requests, each of which loads its model, from the host cache and from two memory servers over
 # loopback TCP, unpaced and paced to 100 Gbit/s, every byte verified; beside it the flow shop of design section 3 (distmind-sim) at
-# the rates that `distmind-real calibrate` measured in this very run. Then a minute of two models
-# alternating on one GPU. Runs in the source tree, or in what `make device-bundle` made.
+# the rates that `distmind-real calibrate` measured in this very run; that of loopback unpaced, which moves with what else the
+# host does, right before each model. Then a minute of two models alternating on one GPU. Runs in the source tree, or in what `make device-bundle` made.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 bin=build
@@ -46,6 +46,11 @@ calibrate() { # PACE: a hardware file and profiles as measured now
     --force --device "$device" --pace "$1" >"$work/calibrate.log" 2>&1 || { cat "$work/calibrate.log" >&2; exit 1; }
 }
 
+renew_network() { # what loopback gives now, unpaced
+  "$bin/distmind-real" calibrate -o "$work/pace0.ini" --base "$work/pace0.ini" --only network --force --device "$device" \
+    --quiet >"$work/calibrate.log" 2>&1 || { cat "$work/calibrate.log" >&2; exit 1; }
+}
+
 # One line of the table: MODEL SOURCE CACHE_GB PACE LIMIT SLACK_MS
 row() {
   local hardware=$work/pace$4.ini nic real sim json
@@ -56,8 +61,9 @@ row() {
   sim=$("$bin/distmind-sim" run "$work/load.ini" --set models.profile_dir="$work/profiles$4" --out "$work/x.db" --force --json | figure p50) || exit 1
   local p99 requests
   p99=$(figure p99 <<<"$json"); requests=$(figure requests <<<"$json")
-  awk -v m="$1" -v s="$2" -v r="$real" -v f="$sim" -v l="$5" -v k="$6" -v q="$p99" -v n="$requests" 'BEGIN {
-    printf "| %s | %s | %d | %.2f | %.2f | %.2f | %.3f | %s %g x%s |\n", m, s, n, r, q, f, r / f,
+  awk -v m="$1" -v s="$2" -v r="$real" -v f="$sim" -v l="$5" -v k="$6" -v q="$p99" -v n="$requests" \
+    -v g="$([ "$3" = 0 ] && echo "$nic" || echo '')" 'BEGIN {
+    printf "| %s | %s | %s | %d | %.2f | %.2f | %.2f | %.3f | %s %g x%s |\n", m, s, g, n, r, q, f, r / f,
       (r <= l * f + k ? "within" : "MORE THAN"), l, (k > 0 ? " + " k " ms" : "") }'
 }
 
@@ -72,10 +78,11 @@ echo "Calibrated in this run: $(grep -E '^(nic_gbit_s|pcie_gbyte_s|pcie_transfer
   sed 's/ *#.*//; s/ *= */ = /' | paste -sd, | sed 's/,/, /g'); paced to 100 Gbit/s: $(grep -E '^(nic_gbit_s|net_stream_us|net_group_us)' "$work/pace100.ini" |
   sed 's/ *#.*//; s/ *= */ = /' | paste -sd, | sed 's/,/, /g')."
 echo
-echo '| model | loaded from | requests | p50, ms | p99, ms | flow shop, ms | ratio | bound |'
-echo '|---|---|---|---|---|---|---|---|'
+echo '| model | loaded from | network, Gbit/s | requests | p50, ms | p99, ms | flow shop, ms | ratio | bound |'
+echo '|---|---|---|---|---|---|---|---|---|'
 for model in "${models[@]}"; do
   row "$model" "host cache" 3 0 1.05 0.5
+  renew_network
   row "$model" "memory servers, unpaced" 0 0 1.1 0
   row "$model" "memory servers, 100 Gbit/s" 0 100 1.1 0
 done

@@ -96,13 +96,18 @@ static void append_measured(GString *text, const char *key, const struct calibra
 
 static void append_profiles(GString *text, const struct calibration *c)
 {
+  gboolean headed = FALSE;
   for (guint i = 0; i < c->profiles->len; i++) {
     const struct calibrated_profile *p = &g_array_index(c->profiles, struct calibrated_profile, i);
-    if (p->warm_ns > 0)
-      g_string_append_printf(
-          text, "#   %s: %.3f ms for %.3f (median %.3f, upper quartile %.3f); checking alone %.3f\n",
-          p->profile->name, p->warm_ns / 1e6, p->profile->timing[0].warm_ns / 1e6, p->median_ns / 1e6,
-          p->high_ns / 1e6, p->verify_ns / 1e6);
+    if (p->warm_ns <= 0)
+      continue;
+    if (!headed)
+      g_string_append(text, "# Inferences of resident models as they really ran, lower quartiles:\n");
+    headed = TRUE;
+    g_string_append_printf(
+        text, "#   %s: %.3f ms for %.3f (median %.3f, upper quartile %.3f); checking alone %.3f\n",
+        p->profile->name, p->warm_ns / 1e6, p->profile->timing[0].warm_ns / 1e6, p->median_ns / 1e6,
+        p->high_ns / 1e6, p->verify_ns / 1e6);
   }
 }
 
@@ -121,15 +126,14 @@ char *calibration_busy_text(void)
 static void append_head(GString *text, const struct calibration *c, const char *base)
 {
   g_autofree char *name = g_path_get_basename(base);
-  g_string_append_printf(
-      text, "# Measured by `distmind-real calibrate` (%s) on %s: device %s (%s), transport %s",
-      program_version(), g_get_host_name(), c->device->name, c->machine, c->transport->name);
+  g_string_append_printf(text,
+                         "# Measured by `distmind-real calibrate` (%s) on %s: device %s%s%s%s, transport %s",
+                         program_version(), g_get_host_name(), c->device->name, c->machine ? " (" : "",
+                         c->machine ? c->machine : "", c->machine ? ")" : "", c->transport->name);
   if (c->pace_gbit_s > 0)
     g_string_append_printf(text, ", paced to %g Gbit/s", c->pace_gbit_s);
   g_string_append_printf(
-      text,
-      ".\n# Processes of one machine, over loopback. Keys without \"measured\" are those of %s.\n"
-      "# Inferences of resident models as they really ran, lower quartiles:\n",
+      text, ".\n# Processes of one machine, over loopback. Keys without \"measured\" are those of %s.\n",
       name);
   append_profiles(text, c);
   g_string_append_printf(text, "# %s.\n", c->busy);

@@ -4,13 +4,13 @@
  * Each part measures one thing through the code that a run uses, as its processes use it, and fits the
  * design's formulas (section 3) to it:
  *
- *   network   loads over the transport from processes of their own, of several sizes and numbers of groups,
- * from one memory server and from two:  net_stream_us + groups x net_group_us + bytes / rate control   a
- * message's way client, controller, GPU server and back, three processes under CURVE: a quarter of it device
- * copies back to back by size:  pcie_transfer_us + bytes / rate profiles  every profile of the GPU: its
- * inference as it really runs (warm_latency_ms), and cut into groups that wait for their copies
- * (group_sync_us)
- *   ssd       a file's reads around the page cache (ssd_gbyte_s), and the room that there is (ssd_gb)
+ *   control  a message's way client, controller, GPU server and back, three processes under CURVE: a quarter
+ * of it network  loads over the transport from processes of their own, of several sizes and numbers of
+ * groups, from one memory server and from two, what arrives being copied on to the GPU: net_stream_us +
+ * groups x net_group_us + bytes / rate ssd      a file's reads around the page cache (ssd_gbyte_s), and the
+ * room that there is (ssd_gb) device   copies back to back by size: pcie_transfer_us + bytes / rate; and
+ * every profile of the GPU: its inference as it really runs (warm_latency_ms), and cut into groups that wait
+ * for their copies (group_sync_us)
  *
  * Parts that fork come before those that leave threads behind. */
 #ifndef DM_CALIBRATE_H
@@ -56,7 +56,7 @@ struct calibration {
   const struct transport_ops *transport;
   double pace_gbit_s;     /* 0 = none */
   const char *ssd_folder; /* NULL: no SSD is measured */
-  char *machine;          /* what the device is: "NVIDIA H200" */
+  char *machine;          /* what the device is: "NVIDIA H200"; NULL: no part opened it */
   char *busy;             /* calibration_busy_text */
   double compute_scale;
   struct calibrated key[CALIBRATED_KEYS];
@@ -77,8 +77,8 @@ uint64_t calibration_bytes(const struct calibration *c, uint64_t least);
 gboolean calibration_goes_on(const struct calibration *c, double done, GError **error);
 
 /* The parts, in their order; done: from and to of the progress bar. */
-gboolean calibrate_network(struct calibration *c, GError **error);
 gboolean calibrate_control(struct calibration *c, GError **error);
+gboolean calibrate_network(struct calibration *c, GError **error);
 gboolean calibrate_ssd(struct calibration *c, GError **error);
 gboolean calibrate_device(struct calibration *c, GError **error);
 

@@ -253,7 +253,7 @@ gboolean calibrate_control(struct calibration *c, GError **error)
   struct offspring controller = {0}, server = {0};
   char linked[16];
   gboolean good =
-      calibration_goes_on(c, 0.35, error) && keys_make(&keys, error) &&
+      calibration_goes_on(c, 0, error) && keys_make(&keys, error) &&
       offspring_start(&controller, controller_main, &keys, keys.endpoint, sizeof keys.endpoint, error) &&
       offspring_start(&server, server_main, &keys, linked, sizeof linked, error) &&
       run_client(c, &keys, error);

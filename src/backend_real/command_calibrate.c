@@ -13,7 +13,7 @@
 #include "harness/resolve.h"
 
 struct arguments {
-  char *out, *device, *transport, *base, *profiles, *ssd_folder;
+  char *out, *device, *transport, *base, *profiles, *ssd_folder, *only;
   double pace;
   gboolean force, quiet;
 };
@@ -34,6 +34,7 @@ static void arguments_clear(struct arguments *a)
   g_free(a->base);
   g_free(a->profiles);
   g_free(a->ssd_folder);
+  g_free(a->only);
 }
 
 /* --- the base
@@ -146,12 +147,30 @@ static gboolean outputs_write(const struct arguments *a, const struct calibratio
 /* --- the command
  * ------------------------------------------------------------------------------------------------*/
 
-static gboolean measure(struct calibration *c, gboolean quiet, GError **error)
+/* In their order (calibrate.h). */
+static const struct part {
+  const char *name;
+  gboolean (*measure)(struct calibration *c, GError **error);
+} parts[] = {{"control", calibrate_control},
+             {"network", calibrate_network},
+             {"ssd", calibrate_ssd},
+             {"device", calibrate_device}};
+
+/* All parts without --only. */
+static gboolean part_chosen(const struct arguments *a, const char *name)
+{
+  g_auto(GStrv) only = g_strsplit(a->only ? a->only : name, ",", -1);
+  return g_strv_contains((const char *const *)only, name);
+}
+
+static gboolean measure(struct calibration *c, const struct arguments *a, GError **error)
 {
   signal(SIGINT, on_interrupt);
-  c->progress = progress_new(0, "calibrate", quiet);
-  gboolean good = calibrate_network(c, error) && calibrate_control(c, error) && calibrate_ssd(c, error) &&
-                  calibrate_device(c, error);
+  c->progress = progress_new(0, "calibrate", a->quiet);
+  gboolean good = TRUE;
+  for (guint i = 0; good && i < G_N_ELEMENTS(parts); i++)
+    if (part_chosen(a, parts[i].name))
+      good = parts[i].measure(c, error);
   progress_free(c->progress);
   return good;
 }
@@ -178,11 +197,32 @@ static gboolean calibrate(const struct arguments *a, struct calibration *c, stru
   c->pace_gbit_s = a->pace;
   c->ssd_folder = a->ssd_folder;
   c->busy = calibration_busy_text();
-  if (!measure(c, a->quiet, error) || !outputs_write(a, c, base, error))
+  if (!measure(c, a, error) || !outputs_write(a, c, base, error))
     return FALSE;
   if (!a->quiet)
     print_values(c);
   printf("hardware: %s\n", a->out);
+  return TRUE;
+}
+
+static gboolean check_only(const struct arguments *a, GError **error)
+{
+  g_auto(GStrv) only = g_strsplit(!a->only ? "" : *a->only ? a->only : ",", ",", -1); /* of "", no part */
+  for (char **name = only; *name; name++) {
+    guint i = 0;
+    while (i < G_N_ELEMENTS(parts) && strcmp(parts[i].name, *name) != 0)
+      i++;
+    if (i == G_N_ELEMENTS(parts))
+      return input_error(error, NULL, 0, "--only: expected parts of control,network,ssd,device, found \"%s\"",
+                         *name);
+  }
+  if (a->profiles && !part_chosen(a, "device"))
+    return input_error(error, NULL, 0, "--profiles: --only %s measures none", a->only);
+  if (a->only && (a->ssd_folder != NULL) != part_chosen(a, "ssd"))
+    return input_error(error, NULL, 0,
+                       a->ssd_folder ? "--ssd-folder: --only %s does not measure it"
+                                     : "--only %s: expected --ssd-folder, too",
+                       a->only);
   return TRUE;
 }
 
@@ -196,7 +236,7 @@ static gboolean check_arguments(const struct arguments *a, GError **error)
   if (a->ssd_folder && !g_file_test(a->ssd_folder, G_FILE_TEST_IS_DIR))
     return input_error(error, NULL, 0, "--ssd-folder: expected a folder on an SSD, found \"%s\"",
                        a->ssd_folder);
-  return log_setup("warning", NULL, error);
+  return check_only(a, error) && log_setup("warning", NULL, error);
 }
 
 static gboolean run_calibrate(int argc, char **argv, GError **error)
@@ -209,6 +249,7 @@ static gboolean run_calibrate(int argc, char **argv, GError **error)
                                   {"base", 0, 0, G_OPTION_ARG_FILENAME, &a.base, NULL, NULL},
                                   {"profiles", 0, 0, G_OPTION_ARG_FILENAME, &a.profiles, NULL, NULL},
                                   {"ssd-folder", 0, 0, G_OPTION_ARG_FILENAME, &a.ssd_folder, NULL, NULL},
+                                  {"only", 0, 0, G_OPTION_ARG_STRING, &a.only, NULL, NULL},
                                   {"force", 0, 0, G_OPTION_ARG_NONE, &a.force, NULL, NULL},
                                   {"quiet", 0, 0, G_OPTION_ARG_NONE, &a.quiet, NULL, NULL},
                                   {NULL}};
@@ -231,11 +272,14 @@ const struct command command_calibrate = {
     .run = run_calibrate,
     .help =
         "calibrate -o HARDWARE.ini [--device auto|cuda|host] [--transport auto|verbs|tcp] [--pace GBIT_S]\n"
-        "           [--base HARDWARE] [--profiles FOLDER] [--ssd-folder FOLDER] [--force] [--quiet]\n"
+        "           [--base HARDWARE] [--profiles FOLDER] [--ssd-folder FOLDER] [--only PART,...] [--force]\n"
+        "           [--quiet]\n"
         "\n"
         "Measures, through the code that runs use and between processes as runs have them, the rates and\n"
-        "overheads of a hardware file: network (over loopback), PCIe, control messages, groups; and each\n"
-        "profile of the GPU as it really runs. The file's comments say how, and how far values spread.\n"
+        "overheads of a hardware file: network (over loopback, beside copies to the GPU as a load has "
+        "them),\n"
+        "PCIe, control messages, groups; and each profile of the GPU as it really runs. The file's comments "
+        "say how, and how far values spread.\n"
         "\n"
         "  -o HARDWARE.ini    the file, whole or not at all; an existing one needs --force\n"
         "  --device D         cuda, host, or auto (default): cuda if there is one\n"
@@ -249,6 +293,9 @@ const struct command command_calibrate = {
         "  --ssd-folder F     also measures the SSD that F lies on (a file of 268 MB is written there, read "
         "around\n"
         "                     the page cache, and removed): ssd_gbyte_s, and ssd_gb from what is free\n"
+        "  --only PART,...    of control, network, ssd and device; with --base an earlier file, renews a "
+        "part of "
+        "it\n"
         "  --force            replaces files\n"
         "  --quiet            no progress bar, no list of values\n"
         "\n"

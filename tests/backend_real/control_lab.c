@@ -278,6 +278,14 @@ void lab_await(struct lab *lab, const GString *log, const char *text)
   lab_await_that(lab, text_is_there);
 }
 
+gboolean lab_has_logged(const struct lab *lab, const char *text)
+{
+  pthread_mutex_lock(&log_lock);
+  gboolean there = strstr(lab->logged->str, text) != NULL;
+  pthread_mutex_unlock(&log_lock);
+  return there;
+}
+
 void lab_clear_logged(struct lab *lab)
 {
   pthread_mutex_lock(&log_lock);

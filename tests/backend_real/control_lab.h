@@ -47,10 +47,11 @@ void lab_link_to(struct lab *lab, int number, const char *endpoint, enum actor_k
                  uint32_t epoch, const struct key_pair *keys);
 /* Runs the loop until `log` holds the text; fails the test after some seconds. */
 void lab_await(struct lab *lab, const GString *log, const char *text);
-/* The same for a condition. */
 /* How many of a kind the hub counts as joined. */
 uint32_t lab_joined(const struct lab *lab, enum actor_kind kind);
+/* As lab_await, for a condition. */
 void lab_await_that(struct lab *lab, gboolean (*until)(struct lab *lab));
+gboolean lab_has_logged(const struct lab *lab, const char *text);
 void lab_clear_logged(struct lab *lab);
 void lab_run_ns(struct lab *lab, int64_t ns);
 

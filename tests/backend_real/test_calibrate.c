@@ -165,6 +165,18 @@ static void check_hardware(const Site *site, struct hardware *hw)
   cr_assert(hw->net_stream_ns >= 0 && hw->net_group_ns >= 0 && hw->group_sync_ns >= 0);
 }
 
+/* The network alone was measured again. */
+static struct hardware check_renewed(const Site *site, const struct hardware *first)
+{
+  g_autofree char *path = g_build_filename(site, "again.ini", NULL);
+  struct hardware again;
+  cr_assert(hardware_read(path, &again, NULL));
+  cr_expect_eq(again.pcie_bytes_s, first->pcie_bytes_s);
+  cr_expect_eq(again.control_ns, first->control_ns);
+  cr_expect_eq(again.ssd_bytes_s, first->ssd_bytes_s);
+  return again;
+}
+
 /* One tiny cluster, calibrated, run and laid beside its simulation: values that make sense, nothing lost; how
  * far they agree is the machine's, and not judged here. */
 Test(calibrate, a_tiny_run_end_to_end)
@@ -186,6 +198,10 @@ Test(calibrate, a_tiny_run_end_to_end)
   profile_free(p);
   refused(site, "distmind-real", "calibrate -o @/here.ini --base @/hardware/base.ini",
           "here.ini: exists already");
+  run_good(site, "distmind-real",
+           "calibrate -o @/again.ini --base @/here.ini --only network --device host --pace 4 --quiet");
+  struct hardware again = check_renewed(site, &hw);
+  cr_expect_gt(again.nic_bytes_s, 1.5 * hw.nic_bytes_s, "paced to twice as much: %g", again.nic_bytes_s);
   run_good(site, "distmind-real",
            "run @/tiny.ini --local --device host --pace 2 --out @/real.db --quiet --set "
            "cluster.hardware=@/here.ini");
@@ -348,6 +364,11 @@ Test(validate, bad_usage_is_refused)
   refused(site, "distmind-real", "calibrate -o @/x.ini --pace -1", "--pace");
   refused(site, "distmind-real", "calibrate -o @/x.ini --device host --ssd-folder @/none", "--ssd-folder");
   refused(site, "distmind-real", "calibrate -o @/x.ini --device abacus", "abacus");
+  refused(site, "distmind-real", "calibrate -o @/x.ini --only network,abacus", "found \"abacus\"");
+  refused(site, "distmind-real", "calibrate -o @/x.ini --only=", "found \"\"");
+  refused(site, "distmind-real", "calibrate -o @/x.ini --only network --profiles @/p", "measures none");
+  refused(site, "distmind-real", "calibrate -o @/x.ini --only ssd", "expected --ssd-folder");
+  refused(site, "distmind-real", "calibrate -o @/x.ini --only network --ssd-folder @", "does not measure it");
   refused(site, "distmind-real", "calibrate -o @/x.ini --device host --base @/none.ini", "none.ini");
   refused(site, "distmind-real",
           "calibrate -o @/x.ini --device host --base @/hardware/base.ini --profiles @/profiles/tiny_gpu",

@@ -223,30 +223,38 @@ Test(control_hostile, huge_frame)
 }
 
 /* A routing id that a peer chose itself, and that another used before it, gives nothing of the other's. */
+static void *name_itself(struct lab *lab, void *context, const struct key_pair *keys)
+{
+  void *socket = zmq_socket(context, ZMQ_DEALER);
+  const int none = 0;
+  zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof none);
+  zmq_setsockopt(socket, ZMQ_ROUTING_ID, "me", 2);
+  zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, lab->hub_keys.public_key, KEY_TEXT);
+  zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, keys->public_key, KEY_TEXT);
+  zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, keys->secret_key, KEY_TEXT);
+  cr_assert_eq(zmq_connect(socket, hub_endpoint(lab->hub)), 0);
+  return socket;
+}
+
+/* The second may come before the hub has looked for the first; it is tried again, as libzmq ignores one with
+ * a name that its own thread has not yet seen the end of. */
 Test(control_hostile, chosen_routing_id)
 {
   struct lab *lab = lab_new(TRUE);
   struct key_pair keys = lab_good_peer(lab), other = lab_keys(lab, "other");
+  struct bytes ready = frame_of(FRAME_READY, 0);
   void *context = zmq_ctx_new();
-  const struct key_pair *pairs[2] = {&keys, &other};
-  for (int i = 0; i < 2; i++) {
-    void *socket = zmq_socket(context, ZMQ_DEALER);
-    const int none = 0;
-    zmq_setsockopt(socket, ZMQ_LINGER, &none, sizeof none);
-    zmq_setsockopt(socket, ZMQ_ROUTING_ID, "me", 2);
-    zmq_setsockopt(socket, ZMQ_CURVE_SERVERKEY, lab->hub_keys.public_key, KEY_TEXT);
-    zmq_setsockopt(socket, ZMQ_CURVE_PUBLICKEY, pairs[i]->public_key, KEY_TEXT);
-    zmq_setsockopt(socket, ZMQ_CURVE_SECRETKEY, pairs[i]->secret_key, KEY_TEXT);
-    cr_assert_eq(zmq_connect(socket, hub_endpoint(lab->hub)), 0);
-    struct bytes ready = frame_of(FRAME_READY, 0);
-    if (i == 0)
-      lab_say_hello(socket, 5);
-    lab_say(socket, ready.data, ready.size);
-    if (i == 0)
-      lab_await(lab, lab->log, "frame 2/5 READY 0; ");
-    else
-      lab_await(lab, lab->logged, "its first frame is no hello; ");
-    zmq_close(socket); /* the second comes before the hub has looked for the first */
+  void *first = name_itself(lab, context, &keys);
+  lab_say_hello(first, 5);
+  lab_say(first, ready.data, ready.size);
+  lab_await(lab, lab->log, "frame 2/5 READY 0; ");
+  zmq_close(first);
+  for (int64_t end = loop_clock() + 20 * NS_PER_S; !lab_has_logged(lab, "its first frame is no hello; ");) {
+    cr_assert_lt(loop_clock(), end, "the second was never heard");
+    void *second = name_itself(lab, context, &other);
+    lab_say(second, ready.data, ready.size);
+    lab_run_ns(lab, 200 * NS_PER_MS);
+    zmq_close(second);
   }
   lab_still_good(lab);
   lab_await(lab, lab->logged, "GPU server 5: the connection broke off; ");
