@@ -23,7 +23,7 @@ COLUMNS = "layer,kind,param_bytes,compute_us"
 PUBLISHED_V100_MS = {"resnet152": 37.1, "inception_v3": 40.5, "bert_base": 39.3}
 FP32_TFLOPS = {"V100": 15.7, "L4": 30.3}
 MEMORY_GB_S = {"V100": 900.0, "L4": 300.0}
-CARRIED = ("batch", "tensors", "unpickle_ms", "first_inference_ms")
+CARRIED = ("batch", "tensors", "unpickle_ms", "first_inference_ms", "swap_extra_ms")
 
 
 def read_table(model):
@@ -70,7 +70,7 @@ def table_text(model, gpu, latency_ms, how, notes, rows):
     else:
         lines += ["# source: warm latency of a published p3.2xlarge run of resident models at batch 8"]
     lines += ["# rows: layer times of the H200's table, scaled so that their sum is the warm latency; parameters are the same",
-              "# host: unpickle_ms and first_inference_ms are those measured on the H200's host, not this GPU's",
+              "# host: unpickle_ms, first_inference_ms and swap_extra_ms are those measured on the H200's host, not this GPU's",
               "# made by: scripts/make_profiles.py", COLUMNS]
     lines += ["%s,%s,%d,%.3f" % (layer, kind, size, time / total * latency_ms * 1000) for layer, kind, size, time in rows]
     return "\n".join(lines) + "\n"

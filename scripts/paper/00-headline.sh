@@ -6,17 +6,16 @@
 costs="process-start pageable-copy per-tensor proxy-hop process-memory sharing-gain"
 factors="0 0.5 2" # 1 is the run itself
 
-hardware_key() { sed -n "s/^$2 = \([^ #]*\).*/\1/p" "experiments/hardware/$1.ini"; }
 gpu_of() { hardware_key "$1" gpu; }
 
-# Profiles whose unpickling and first inference take FACTOR times as long: they are part of starting a process.
-profiles() { # MACHINE FACTOR
-  local folder
-  folder=$work/profiles/$(gpu_of "$1")-$2
+# profiles MACHINE FACTOR COST KEYS: profiles of which those keys, parts of that cost, are FACTOR times as large.
+profiles() {
+  local folder file
+  folder=$work/profiles/$(gpu_of "$1")-$3-$2
   if [ ! -d "$folder" ]; then
     mkdir -p "$folder"
     for file in experiments/profiles/"$(gpu_of "$1")"/*.csv; do
-      awk -v f="$2" '/^# (unpickle_ms|first_inference_ms): / { printf "%s %s %.6g\n", $1, $2, f * $3; next } { print }' "$file" >"$folder/$(basename "$file")"
+      awk -v f="$2" -v keys="^# ($4): " '$0 ~ keys { printf "%s %s %.6g\n", $1, $2, f * $3; next } { print }' "$file" >"$folder/$(basename "$file")"
     done
   fi
   echo "$folder"
@@ -30,12 +29,12 @@ cost_options() {
   local to_gpu to_host
   scaled() { calc "$(hardware_key "$3" "$1") * $2"; }
   case $1 in
-    process-start) echo --set cluster.mps_process_start_s="$(scaled mps_process_start_s "$2" "$3")" --set models.profile_dir="$(profiles "$3" "$2")" ;;
+    process-start) echo --set cluster.mps_process_start_s="$(scaled mps_process_start_s "$2" "$3")" --set models.profile_dir="$(profiles "$3" "$2" "$1" 'unpickle_ms|first_inference_ms')" ;;
     pageable-copy) # a cost of 0 is a rate of 0: infinitely fast
       to_gpu=$(hardware_key "$3" pageable_gbyte_s) to_host=$(hardware_key "$3" pageable_to_host_gbyte_s)
       echo --set cluster.pageable_gbyte_s="$(calc "$2 > 0 ? $to_gpu / ($2 > 0 ? $2 : 1) : 0")" --set cluster.pageable_to_host_gbyte_s="$(calc "$2 > 0 ? $to_host / ($2 > 0 ? $2 : 1) : 0")"
       ;;
-    per-tensor) echo --set cluster.ray_tensor_us="$(scaled ray_tensor_us "$2" "$3")" ;;
+    per-tensor) echo --set cluster.ray_tensor_us="$(scaled ray_tensor_us "$2" "$3")" --set models.profile_dir="$(profiles "$3" "$2" "$1" swap_extra_ms)" ;;
     proxy-hop) echo --set cluster.ray_proxy_us="$(scaled ray_proxy_us "$2" "$3")" ;;
     process-memory) echo --set cluster.mps_process_gb="$(scaled mps_process_gb "$2" "$3")" ;;
     sharing-gain) # what more processes than one gain: total speed 1 + FACTOR x (speed - 1)
@@ -56,6 +55,8 @@ plan() {
           job "machine=$machine cost=$cost factor=$factor what=throughput zipf=${setting%:*} shift=${setting#*:} start=warm" "$@" --system "$(acts_on "$cost")"
           [[ $(acts_on "$cost") != *mps* ]] ||
             job "machine=$machine cost=$cost factor=$factor what=throughput zipf=${setting%:*} shift=${setting#*:} start=cold" "$@" --system mps --set experiment.initial=cold
+          [[ $(acts_on "$cost") != *ray* ]] ||
+            job "machine=$machine cost=$cost factor=$factor what=throughput zipf=${setting%:*} shift=${setting#*:} start=multiplexed" "$@" --system ray --set balancing.policy=multiplexed
         done
         for model in $models; do
           # shellcheck disable=SC2046
@@ -77,10 +78,24 @@ data() {
     FROM end_to_end d JOIN end_to_end b USING (machine, zipf, shift) WHERE d.name = 'distmind' AND b.name IN ('mps', 'mps-cold', 'ray', 'ray-multiplexed')"
   ask "CREATE VIEW cut AS SELECT d.machine AS machine, d.model AS model, b.system AS name, 1 - d.latency_ms_mean / b.latency_ms_mean AS mean_cut
     FROM e01 d JOIN e01 b USING (machine, model) WHERE d.kind = 'all' AND d.system = 'distmind' AND b.kind = 'all' AND b.system IN ('mps', 'ray')"
+  # The largest of each baseline by seed; the runs themselves are seed 1.
+  ask "CREATE VIEW seed_gain AS SELECT machine, draw, name, max(gain) AS gain FROM (
+      SELECT b.machine AS machine, b.draw AS draw, CASE b.start WHEN 'cold' THEN 'mps-cold' WHEN 'multiplexed' THEN 'ray-multiplexed' ELSE b.system END AS name, d.throughput_rps / b.throughput_rps - 1 AS gain
+      FROM e02 b JOIN e02 d USING (machine, zipf, shift, draw) WHERE b.kind = 'seed' AND d.kind = 'seed' AND d.system = 'distmind' AND b.system <> 'distmind'
+      UNION ALL SELECT machine, 1, name, gain FROM gain) GROUP BY 1, 2, 3"
+  csv 00-seeds "SELECT machine, draw AS seed, name AS baseline, printf('%.4f', gain) AS largest_throughput_gain FROM seed_gain ORDER BY machine = 'p3dn' DESC, machine, draw, name"
+  # And over mps with shorter queues at its processes.
+  ask "CREATE VIEW queue_gain AS
+    SELECT b.machine AS machine, b.zipf AS zipf, b.shift AS shift, b.queue AS queue, b.start AS start, d.throughput_rps / b.throughput_rps - 1 AS gain
+      FROM e02 b JOIN end_to_end d USING (machine, zipf, shift) WHERE b.kind = 'queue' AND d.name = 'distmind'
+    UNION ALL SELECT machine, zipf, shift, $(hardware_key p3dn mps_queue_max), CASE name WHEN 'mps' THEN 'warm' ELSE 'cold' END, gain FROM gain
+      WHERE name IN ('mps', 'mps-cold') AND machine IN (SELECT machine FROM e02 WHERE kind = 'queue')"
+  csv 00-queue "SELECT machine, queue AS mps_queue_max, start, zipf, shift AS shift_s, printf('%.4f', gain) AS throughput_gain
+    FROM queue_gain ORDER BY machine = 'p3dn' DESC, queue, start DESC, zipf, shift"
   # The largest of each by cost and factor; factor 1 is the run as it is, and what a cost does not act on stays.
   ask "CREATE TABLE sensitivity AS
     WITH one AS (
-      SELECT machine, cost, factor, CASE WHEN system = 'mps' AND start = 'cold' THEN 'mps-cold' ELSE system END AS name,
+      SELECT machine, cost, factor, CASE start WHEN 'cold' THEN 'mps-cold' WHEN 'multiplexed' THEN 'ray-multiplexed' ELSE system END AS name,
         (SELECT throughput_rps FROM end_to_end d WHERE d.machine = e00.machine AND d.zipf = e00.zipf AND d.shift = e00.shift AND d.name = 'distmind') / throughput_rps - 1 AS gain, NULL AS mean_cut
         FROM e00 WHERE what = 'throughput'
       UNION ALL SELECT machine, cost, factor, system, NULL,
@@ -95,31 +110,40 @@ data() {
 
 cost_colour() { case $1 in process-start) echo '#d62728' ;; pageable-copy) echo '#ff7f0e' ;; per-tensor) echo '#2ca02c' ;; proxy-hop) echo '#17becf' ;; process-memory) echo '#9467bd' ;; *) echo '#8c564b' ;; esac }
 
+# Lines that lie on one another stay visible: wide below, thin above.
+cost_line() { case $1 in process-memory) echo 'lw 6 pt 7 ps 1.1' ;; pageable-copy) echo 'lw 4 pt 7 ps 0.8' ;; *) echo 'lw 2 pt 7 ps 0.5' ;; esac }
+
 figure() {
-  local name
-  {
-    echo 'set multiplot layout 2,2'
-    echo "set xtics (0, 0.5, 1, 2); set xrange [-0.1:2.1]; set key outside top center horizontal maxrows 2 font ',10'"
-    panel gain mps-cold 'largest gain over mps that begins cold, %'
-    panel gain ray 'largest gain over ray, %'
-    panel mean_cut mps 'largest latency cut against mps, %'
-    panel mean_cut ray 'largest latency cut against ray, %'
-    echo 'unset multiplot'
-  } | draw 00-sensitivity 1000 800
+  local machine
+  for machine in p3dn h200; do
+    {
+      echo 'set multiplot layout 3,2'
+      echo "set xtics (0, 0.5, 1, 2); set xrange [-0.1:2.1]; set yrange [*<0:*]; set xlabel 'cost, times what it is'"
+      echo "set key outside top center horizontal maxrows 2 font ',10'"
+      panel $machine gain mps 'largest gain over mps, %'
+      panel $machine gain mps-cold 'over mps that begins cold, %'
+      panel $machine gain ray 'largest gain over ray, %'
+      panel $machine gain ray-multiplexed 'over ray, multiplexed, %'
+      panel $machine mean_cut mps 'largest latency cut against mps, %'
+      panel $machine mean_cut ray 'against ray, %'
+      echo 'unset multiplot'
+    } | draw 00-sensitivity-$machine 1000 1100
+  done
 }
 
-# panel COLUMN BASELINE TITLE
+# panel MACHINE COLUMN BASELINE TITLE
 panel() {
-  local cost separator='' plot=''
-  for cost in $costs; do
-    [ -n "$(ask "SELECT 1 FROM sensitivity WHERE machine = 'p3dn' AND cost = '$cost' AND name = '$2' LIMIT 1")" ] || continue
-    echo "\$${1}_${2//-/_}_${cost//-/_} << EOD"
-    ask "SELECT factor, 100 * $1 FROM sensitivity WHERE machine = 'p3dn' AND cost = '$cost' AND name = '$2' ORDER BY factor"
+  local cost block separator='' plot=''
+  for cost in process-memory pageable-copy process-start per-tensor proxy-hop sharing-gain; do
+    [ -n "$(ask "SELECT 1 FROM sensitivity WHERE machine = '$1' AND cost = '$cost' AND name = '$3' LIMIT 1")" ] || continue
+    block=\$${2}_${3//-/_}_${cost//-/_}
+    echo "$block << EOD"
+    ask "SELECT factor, 100 * $2 FROM sensitivity WHERE machine = '$1' AND cost = '$cost' AND name = '$3' ORDER BY factor"
     echo EOD
-    plot+="$separator\$${1}_${2//-/_}_${cost//-/_} using 1:2 with linespoints lw 2 pt 7 ps 0.6 lc rgb '$(cost_colour "$cost")' title '${cost//-/ }'"
+    plot+="$separator$block using 1:2 with linespoints $(cost_line "$cost") lc rgb '$(cost_colour "$cost")' title '${cost//-/ }'"
     separator=', '
   done
-  echo "set yrange [0:*]; set ylabel '$3'; set xlabel 'cost, times what it is'"
+  echo "set ylabel '$4'"
   echo "plot $plot"
 }
 
@@ -129,7 +153,7 @@ best() {
   case $1 in gain) where="'Zipf ' || zipf || ', a shift each ' || shift || ' s'" ;; cut) where=model ;; esac
   ask "SELECT printf('%.1f%%', 100 * $2) || ' (' || $where || ')' FROM $1 WHERE machine = '${4:-p3dn}' AND name = '$3' ORDER BY $2 DESC, 1 LIMIT 1"
 }
-largest() { ask "SELECT 100 * max($2) FROM $1 WHERE machine = '${4:-p3dn}' AND name = '$3'"; }
+setting_of() { ask "SELECT zipf || ':' || shift FROM gain WHERE machine = 'p3dn' AND name = '$1' ORDER BY gain DESC LIMIT 1"; } # BASELINE
 
 text() {
   local busy share over cut_over
@@ -158,8 +182,9 @@ GPU for distmind and ray, tiers warm, 30 s of warm-up. "Today's machines": 4 g6.
 |---|---|---|---|---|
 M
   local machine
-  row "GPU utilization of distmind, of ideal's, at least" "near 100%" share_of gpu_utilization
-  row "throughput of distmind, of ideal's, at least" "near the bound" share_of throughput_rps
+  row "GPU utilization of distmind, at least" "near 100%" least_busy
+  row "… of ideal's" "" share_of gpu_utilization
+  row "throughput of distmind, of ideal's, at least" "near the bound" least_throughput
   row "largest throughput gain over mps" "up to 279% over MPS and Ray" best_of gain gain mps
   row "… over mps that begins cold" "" best_of gain gain mps-cold
   row "largest throughput gain over ray, pinned" "" best_of gain gain ray
@@ -168,6 +193,10 @@ M
   row "largest latency cut against ray (mean, part 1)" "" best_of cut mean_cut ray
   row "largest p99 cut against mps (part 2)" "" best_of gain p99_cut mps
   row "largest p99 cut against ray (part 2)" "" best_of gain p99_cut ray
+  row "the four gains over five seeds: mps" "" over_seeds mps
+  row "… mps that begins cold" "" over_seeds mps-cold
+  row "… ray, pinned" "" over_seeds ray
+  row "… ray, multiplexed" "" over_seeds ray-multiplexed
   cat <<M
 
 - **Utilization**: at least $(percent "$busy") of ideal's busy time and $(percent "$share") of its throughput over the settings of 2: $(near_all "$share").
@@ -180,19 +209,42 @@ M
 ### Sensitivity
 
 The largest gains and cuts as one cost of the baselines is multiplied. \`process start\` is fork, context, unpickling and first inference; \`process memory\` is what a
-process takes beside its model; \`sharing gain\` is what more than one process gains in total speed (none on a V100 by our hardware file).
+process takes beside its model; \`sharing gain\` is what more than one process gains in total speed (none on a V100 by our hardware file); \`per tensor\` is
+what .cpu() and .cuda() take beyond the bytes (\`ray_tensor_us\`, \`swap_extra_ms\`).
 
 M
-  picture 00-sensitivity "largest gain and cut as each cost of the baselines is multiplied by 0, 0.5, 1 and 2"
-  table "machine | cost | × | gain over mps | over mps, cold | over ray | latency cut, mps | latency cut, ray" "
-    SELECT machine, cost, factor, $(cell gain mps), $(cell gain mps-cold), $(cell gain ray), $(cell mean_cut mps), $(cell mean_cut ray)
+  picture 00-sensitivity-p3dn "p3dn: largest gain and cut as each cost of the baselines is multiplied by 0, 0.5, 1 and 2"
+  picture 00-sensitivity-h200 "H200: largest gain and cut as each cost of the baselines is multiplied by 0, 0.5, 1 and 2"
+  table "machine | cost | × | gain over mps | over mps, cold | over ray | over ray, multiplexed | latency cut, mps | latency cut, ray" "
+    SELECT machine, cost, factor, $(cell gain mps), $(cell gain mps-cold), $(cell gain ray), $(cell gain ray-multiplexed), $(cell mean_cut mps), $(cell mean_cut ray)
     FROM sensitivity GROUP BY machine, cost, factor ORDER BY machine = 'p3dn' DESC, cost, factor"
+  cat <<M
+
+How many requests the mps balancer puts at one process before it starts another elsewhere (\`mps_queue_max\`) is a policy, not a cost. It is $(hardware_key p3dn mps_queue_max), as in the
+reference system's balancer; with fewer, the largest gains are:
+
+M
+  table "machine | mps_queue_max | gain over mps | setting | over mps, cold | setting" "
+    SELECT machine, queue, $(largest_of warm), $(largest_of cold) FROM (SELECT DISTINCT machine, queue FROM queue_gain) AS queues ORDER BY machine = 'p3dn' DESC, queue"
   echo
+}
+
+# largest_of START: two columns, a machine's and queue's largest gain and its setting.
+largest_of() {
+  local row="FROM queue_gain g WHERE g.machine = queues.machine AND g.queue = queues.queue AND start = '$1' ORDER BY gain DESC, zipf, shift LIMIT 1"
+  echo "(SELECT printf('%.1f%%', 100 * gain) $row), (SELECT 'Zipf ' || zipf || ', ' || shift || ' s' $row)"
 }
 
 # cell COLUMN BASELINE: empty where the cost does not act on it.
 cell() { echo "CASE WHEN count($1) FILTER (WHERE name = '$2') = 0 THEN '' ELSE printf('%.1f%%', 100 * max($1) FILTER (WHERE name = '$2')) END"; }
 share_of() { ask "SELECT printf('%.1f%%', 100 * min(d.$1 / i.$1)) FROM end_to_end d JOIN end_to_end i USING (machine, zipf, shift) WHERE d.name = 'distmind' AND i.name = 'ideal' AND machine = '$2'"; }
+least_of() { # FIGURE MACHINE
+  ask "SELECT printf('%.1f%%', 100 * $1) || ' (Zipf ' || zipf || ', a shift each ' || shift || ' s)' FROM end_to_end d JOIN end_to_end i USING (machine, zipf, shift)
+    WHERE d.name = 'distmind' AND i.name = 'ideal' AND machine = '$2' ORDER BY $1, d.job LIMIT 1"
+}
+least_busy() { least_of d.gpu_utilization "$1"; }
+least_throughput() { least_of 'd.throughput_rps / i.throughput_rps' "$1"; }
+over_seeds() { ask "SELECT printf('%.1f%% to %.1f%%', 100 * min(gain), 100 * max(gain)) FROM seed_gain WHERE machine = '$2' AND name = '$1'"; }
 best_of() { best "$1" "$2" "$3" "$4"; }
 row() { # TITLE PAPER FUNCTION ARGUMENT...
   local machine line="| $1 | $2 |"
@@ -207,22 +259,30 @@ mps_starts() {
     ELSE 'starts ' || sum(loads_process_start) || ' processes in the five settings together' END FROM end_to_end WHERE machine = 'p3dn' AND name = 'mps'"
 }
 
-eager_gain() {
-  ask "SELECT printf('%.1f%%', 100 * (max(d.throughput_rps / e.throughput_rps) - 1)) FROM e02 e JOIN end_to_end d ON d.machine = 'p3dn' AND d.name = 'distmind' AND d.zipf = e.zipf AND d.shift = e.shift
-    WHERE e.kind = '$1'"
+# behind START ZIPF:SHIFT: share of mps's requests that were sent behind another one at the process of their model.
+behind() {
+  percent "$(ask "SELECT 1.0 * sum(d.b > 1000000) / count(*) FROM decision d JOIN e02 e ON e.job = d.job AND e.id = d.run
+    WHERE e.kind = 'why' AND e.start = '$1' AND e.zipf = ${2%:*} AND e.shift = ${2#*:} AND d.kind = 'dispatch'")"
 }
+
+# figure_at NAME ZIPF:SHIFT EXPRESSION: of a system of 2 on p3dn.
+figure_at() { ask "SELECT $3 FROM end_to_end WHERE machine = 'p3dn' AND name = '$1' AND zipf = ${2%:*} AND shift = ${2#*:}"; }
+
+in_words() { echo "Zipf ${1%:*}, a shift each ${1#*:} s"; }
 
 # Where our gain is less: why, from the runs.
 why_throughput() {
   holds "$1 < 274" || return 0
-  local queued all
-  queued=$(ask "SELECT count(*) FROM decision d JOIN e02 e ON e.job = d.job AND e.id = d.run WHERE e.kind = 'why' AND d.kind = 'dispatch' AND d.b > 1000000")
-  all=$(ask "SELECT count(*) FROM decision d JOIN e02 e ON e.job = d.job AND e.id = d.run WHERE e.kind = 'why' AND d.kind = 'dispatch'")
+  local warm cold ray
+  warm=$(setting_of mps) cold=$(setting_of mps-cold) ray=$(setting_of ray)
   cat <<M
-  Why: under this demand one slot of 32 turns to another model at a time, so a baseline pays its switch once a shift, not once a request. mps, with warm tiers, $(mps_starts); at Zipf 0.9 $(percent "$(calc "$queued / $all")") of its requests are sent behind another one at the process of their model while another GPU idles (numbers weighed in
-  its dispatches, \`output.decisions = all\`). ray loses its proxy hop on each request and a stop-and-go swap on each shift. What the reference system's baselines lose beyond that is not modelled,
-  as it is no property of MPS or Ray: its MPS balancer sleeps 10 ms on every request in each of 8 threads, keeps 12 processes a GPU and begins with none. One of our constants is assumed and
-  matters, \`mps_queue_max\` (2, running and waiting, at a process): with 1 the largest gains over mps are $(eager_gain eager) (warm) and $(eager_gain eager-cold) (cold) instead.
+  Why: under this demand one slot of 32 turns to another model at a time, so a baseline pays its switch once a shift, not once a request.
+  mps, with warm tiers, $(mps_starts). Where it loses most ($(in_words "$warm")) $(behind warm "$warm") of its requests are sent behind another one at the process of their model, while its GPUs
+  are $(percent "$(figure_at mps "$warm" '1 - gpu_utilization')") idle (numbers weighed in its dispatches, \`output.decisions = all\`). Begun cold ($(in_words "$cold")) it starts $(figure_at mps-cold "$cold" loads_process_start) processes after warm-up, sends $(behind cold "$cold") behind another,
+  and its GPUs are $(percent "$(figure_at mps-cold "$cold" '1 - gpu_utilization')") idle: few processes, unevenly spread, and a new one only where a queue is full.
+  ray loses its proxy hop of $(calc "$(hardware_key p3dn ray_proxy_us) / 1000") ms on each request, $(percent "$(calc "$(hardware_key p3dn ray_proxy_us) / 1000 / $(figure_at ideal "$ray" latency_ms_mean)")") of ideal's latency, and a stop-and-go swap on each shift: $(figure_at ray "$ray" loads_host) of them ($(in_words "$ray")) hold GPUs
+  $(percent "$(figure_at ray "$ray" 'gpu_held - gpu_utilization')") of the time. What the reference system's baselines lose beyond that is not modelled, as it is no property of MPS or Ray: its MPS balancer sleeps 10 ms on every
+  request in each of 8 threads, and keeps at most 12 processes a GPU.
 M
 }
 

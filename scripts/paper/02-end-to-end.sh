@@ -8,19 +8,42 @@ plan() {
   for machine in $machines; do
     for setting in $settings; do
       zipf=${setting%:*} shift=${setting#*:}
-      [ "$machine" != p3dn ] || eager "$zipf" "$shift"
+      [ "$machine" = g6 ] || queues "$machine" "$zipf" "$shift"
+      [ "$machine" != p3dn ] || why "$zipf" "$shift"
+      seeds "$machine" "$zipf" "$shift"
       run_setting "machine=$machine zipf=$zipf shift=$shift" "$machine" --set workload.zipf="$zipf" --set workload.shift_period_s="$shift"
     done
   done
-  # Why mps falls behind: the reason of every dispatch. One run is enough.
-  job "machine=p3dn zipf=0.9 shift=1 kind=why" experiments/paper/02-end-to-end.ini --system mps --set output.decisions=all
 }
 
-# mps as it would be if a process had no waiting request (mps_queue_max, assumed to be 2): a check of that constant.
-eager() { # ZIPF SHIFT
-  set -- "zipf=$1 shift=$2" experiments/paper/02-end-to-end.ini --system mps --set cluster.mps_queue_max=1 --set workload.zipf="$1" --set workload.shift_period_s="$2"
-  job "machine=p3dn $1 kind=eager" "${@:2}"
-  job "machine=p3dn $1 kind=eager-cold" "${@:2}" --set experiment.initial=cold
+# mps with shorter queues at its processes than the reference system's 12 (mps_queue_max): a check of that constant.
+queues() { # MACHINE ZIPF SHIFT
+  local queue
+  for queue in 1 2 4; do
+    # shellcheck disable=SC2046 # words
+    set -- "$1" "$2" "$3" experiments/paper/02-end-to-end.ini $(machine_options "$1") --system mps --set cluster.mps_queue_max=$queue --set workload.zipf="$2" --set workload.shift_period_s="$3"
+    job "machine=$1 zipf=$2 shift=$3 kind=queue queue=$queue start=warm" "${@:4}"
+    job "machine=$1 zipf=$2 shift=$3 kind=queue queue=$queue start=cold" "${@:4}" --set experiment.initial=cold
+  done
+}
+
+# What of the gains is the draw of the demand: all that the headline compares, with four more seeds.
+seeds() { # MACHINE ZIPF SHIFT
+  local seed
+  for seed in 2 3 4 5; do
+    # shellcheck disable=SC2046 # words
+    set -- "$1" "$2" "$3" experiments/paper/02-end-to-end.ini $(machine_options "$1") --set workload.zipf="$2" --set workload.shift_period_s="$3" --seed $seed
+    job "machine=$1 zipf=$2 shift=$3 kind=seed start=warm draw=$seed" "${@:4}" --system distmind,mps,ray
+    job "machine=$1 zipf=$2 shift=$3 kind=seed start=cold draw=$seed" "${@:4}" --system mps --set experiment.initial=cold
+    job "machine=$1 zipf=$2 shift=$3 kind=seed start=multiplexed draw=$seed" "${@:4}" --system ray --set balancing.policy=multiplexed
+  done
+}
+
+# Why mps falls behind: the reason of every dispatch.
+why() { # ZIPF SHIFT
+  set -- "machine=p3dn zipf=$1 shift=$2 kind=why" experiments/paper/02-end-to-end.ini --system mps --set workload.zipf="$1" --set workload.shift_period_s="$2" --set output.decisions=all
+  job "$1 start=warm" "${@:2}"
+  job "$1 start=cold" "${@:2}" --set experiment.initial=cold
 }
 
 # run_setting LABELS MACHINE ARGUMENT...: all systems and kinds.
@@ -37,14 +60,14 @@ run_setting() {
 name="CASE kind WHEN 'all' THEN system WHEN 'multiplexed' THEN 'ray-multiplexed' WHEN 'cold' THEN 'mps-cold' ELSE system || '-unlimited' END"
 
 data() {
-  ask "CREATE VIEW end_to_end AS SELECT $name AS name, * FROM e02 WHERE kind NOT IN ('why', 'eager', 'eager-cold')"
+  ask "CREATE VIEW end_to_end AS SELECT $name AS name, * FROM e02 WHERE kind NOT IN ('why', 'queue', 'seed')"
   csv 02-end-to-end "SELECT machine, zipf, shift AS shift_s, name AS system, printf('%.3f', throughput_rps) AS throughput_rps,
     printf('%.3f', latency_ms_mean) AS mean_ms, printf('%.3f', latency_ms_p50) AS p50_ms, printf('%.3f', latency_ms_p99) AS p99_ms,
     printf('%.4f', gpu_utilization) AS gpu_utilization, printf('%.4f', gpu_held) AS gpu_held, printf('%.4f', slo_attainment) AS slo_attainment,
     loads_host, loads_remote, loads_process_start FROM end_to_end ORDER BY job, id"
 }
 
-figure_list="ideal distmind mps ray ray-multiplexed"
+figure_list="ideal distmind mps mps-cold ray ray-multiplexed"
 
 # bars MACHINE FIGURE COLUMN YLABEL: clustered bars over the five settings.
 bars() {

@@ -87,8 +87,10 @@ M
     SELECT e.machine, e.system, printf('%.1f', e.throughput_rps), printf('%.1f%%', 100 * e.throughput_rps / i.throughput_rps), printf('%.1f%%', 100 * n.throughput_rps / i.throughput_rps),
       printf('%.1f', e.training_steps / e.window_s), printf('%.1f%%', 100 * e.throughput_rps / b.serve), printf('%.1f%%', 100 * e.training_steps / e.window_s / b.train),
       printf('%.1f%%', 100 * (e.throughput_rps / b.serve + e.training_steps / e.window_s / b.train))
-    FROM e03 e JOIN sharing_bound b USING (machine) JOIN e03 i ON i.machine = e.machine AND i.kind = 'demand' AND i.system = 'ideal'
-    JOIN e03 n ON n.machine = e.machine AND n.kind = 'demand' AND n.system = e.system WHERE e.kind = 'shared' ORDER BY e.job, e.id"
+    FROM (SELECT * FROM e03 WHERE kind = 'shared') e JOIN sharing_bound b USING (machine) JOIN e03 i ON i.machine = e.machine AND i.kind = 'demand' AND i.system = 'ideal'
+    JOIN e03 n ON n.machine = e.machine AND n.kind = 'demand' AND n.system = e.system ORDER BY e.job, e.id"
+  echo
+  echo "The bounds: $(ask "SELECT group_concat(machine || printf(' serves at most %.1f requests/s and trains at most %.1f steps/s', serve, train), '; ') FROM sharing_bound")."
   echo
   picture 03-sharing "utilization over time: inference and training"
   local both

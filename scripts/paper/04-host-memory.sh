@@ -60,7 +60,7 @@ M
   echo "*Against the program's own accounting* of 128 variants on 1, 2 and 4 servers (\`host_memory_bytes\`, \`memory_pool_bytes\`):"
   echo
   table "servers | distmind, GB | of it a server: cache | staging of 8 GPUs | pool, GB | pipeswitch, GB | a server" "
-    SELECT d.servers, printf('%.1f', d.host_memory_bytes / 1e9), '4.0', printf('%.1f', d.host_memory_bytes / 1e9 / d.servers - 4), printf('%.1f', d.memory_pool_bytes / 1e9),
+    SELECT d.servers, printf('%.1f', d.host_memory_bytes / 1e9), printf('%.1f', 4), printf('%.1f', d.host_memory_bytes / 1e9 / d.servers - 4), printf('%.1f', d.memory_pool_bytes / 1e9),
       printf('%.1f', p.host_memory_bytes / 1e9), printf('%.1f', p.host_memory_bytes / 1e9 / p.servers)
     FROM e04 d JOIN e04 p ON p.job = d.job AND p.system = 'pipeswitch' WHERE d.system = 'distmind' ORDER BY d.servers"
   echo

@@ -119,10 +119,10 @@ fixed size and loading the whole application first, and come close to the bound,
 *Ours.* On p3dn, from the memory servers, ms:
 
 M
-  table "model | per-layer | 1.024 MB | 2.048 MB | 32.8 MB | 131 MB | 262 MB | per-app | optimal | bound" "
-    SELECT model, $(for g in $groupings; do printf "printf('%%.1f', max(ms) FILTER (WHERE grouping = '%s')), " "$g"; done) printf('%.1f', max(bound_ms))
-    FROM pipelining WHERE machine = 'p3dn' AND source = 'remote' GROUP BY model ORDER BY min(job)"
+  by_grouping remote
+  echo "From the host cache:"
   echo
+  by_grouping host
   picture 05-pipelining "load-and-infer latency by grouping"
   cat <<M
 *Verdict.* \`optimal\` is the least of its row in $wins of $all cases (five models, two sources, three machines): $([ "$wins" = "$all" ] && echo "agrees" || echo "does not agree everywhere"). It is at most $worst
@@ -136,6 +136,15 @@ M
   table "machine | model | per-layer | best fixed size | per-app | optimal | bound" "
     SELECT machine, model, printf('%.1f', max(ms) FILTER (WHERE grouping = 'per-layer')), printf('%.1f', min(ms) FILTER (WHERE grouping LIKE 'fixed%')), printf('%.1f', max(ms) FILTER (WHERE grouping = 'per-app')),
       printf('%.1f', max(ms) FILTER (WHERE grouping = 'optimal')), printf('%.1f', max(bound_ms)) FROM pipelining WHERE machine <> 'p3dn' AND source = 'remote' GROUP BY machine, model ORDER BY min(job)"
+}
+
+# by_grouping SOURCE: a table of p3dn.
+by_grouping() {
+  local g
+  table "model | per-layer | 1.024 MB | 2.048 MB | 32.8 MB | 131 MB | 262 MB | per-app | optimal | bound" "
+    SELECT model, $(for g in $groupings; do printf "printf('%%.1f', max(ms) FILTER (WHERE grouping = '%s')), " "$g"; done) printf('%.1f', max(bound_ms))
+    FROM pipelining WHERE machine = 'p3dn' AND source = '$1' GROUP BY model ORDER BY min(job)"
+  echo
 }
 
 # most GROUPING: where it is farthest from optimal.

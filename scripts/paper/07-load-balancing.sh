@@ -72,7 +72,7 @@ where_less() {
     GROUP BY 1 HAVING min(l.throughput_rps / c.throughput_rps) >= 0.99 ORDER BY min(c.job))")
   if [[ $behind == *p3dn* ]]; then
     echo "Least-loaded balancing falls behind on p3dn: at Zipf 0.9 its GPUs are held $(percent "$(of gpu_held)") of the time and compute $(percent "$(of gpu_utilization)"); the rest"
-    echo "they wait for groups, from memory servers that send $(fixed 0 "$(of 'net_bytes * 8 / 1e9 / duration_s')") of 400 Gbit/s on average and over PCIe links that two GPUs share."
+    echo "they wait for groups, from memory servers that send $(fixed 0 "$(of 'net_bytes * 8 / 1e9 / duration_s')") of $(calc "4 * $(hardware_key c5n memory_nic_gbit_s)") Gbit/s on average and over PCIe links that two GPUs share."
   fi
   if [ -n "$level" ]; then
     echo "On $level it is level: one client a GPU hides the difference, as the GPU that has just become free, the least loaded, is the one that served this client before. Where loads"

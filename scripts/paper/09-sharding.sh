@@ -71,9 +71,7 @@ first group no earlier than it can.
 (horizontal and hybrid fetch group after group); "worst" is the last group of the client served last.
 
 M
-  table "sharding | 1 client: first | last | 4: first | last | worst | 5: first | last | worst | 8: first | last | worst" "
-    SELECT sharding, $(at 1 0), $(at 1 7)$(for c in 4 5 8; do echo ", $(at $c 0), $(at $c 7), printf('%.1f', max(ms) FILTER (WHERE clients = $c AND part = 7))"; done)
-    FROM arrival WHERE machine = 'p3dn' GROUP BY sharding ORDER BY CASE sharding WHEN 'per-app' THEN 1 WHEN 'horizontal' THEN 2 WHEN 'vertical' THEN 3 ELSE 4 END"
+  arrivals "machine = 'p3dn'"
   echo
   picture 09-sharding "arrival of groups by sharding"
   cat <<M
@@ -81,7 +79,25 @@ M
 horizontal's, which waits for one server after the other: $(holds "$(ratio vertical hybrid 8 0 avg) > 1.05 && $(ratio horizontal hybrid 8 7 avg) > 1.05" && echo "agrees" || echo "does not agree"). per-app equals hybrid where clients spread evenly over the
 servers, as with 4 or 8 clients here and models placed in turn, and one client is bound by its own link; with 5 one server has two clients, and the worst
 client's last group takes $(ratio per-app hybrid 5 7 max) times as long as hybrid's: $(holds "$(ratio per-app hybrid 5 7 max) > 1.05" && echo "agrees" || echo "differs from the claim, as the GPU server's own link is the bound").
+
+*Today's machines*, ms:
+
 M
+  arrivals "machine <> 'p3dn'" "machine | " "machine, "
+  cat <<M
+
+$(ask "SELECT group_concat(machine || ' hybrid''s last group with 8 clients arrives ' || printf('%.1f times as early as horizontal''s and its first %.1f times as early as vertical''s', h / y, v / f), '; on ')
+  FROM (SELECT machine, avg(ms) FILTER (WHERE sharding = 'horizontal' AND part = 7) AS h, avg(ms) FILTER (WHERE sharding = 'hybrid' AND part = 7) AS y,
+    avg(ms) FILTER (WHERE sharding = 'vertical' AND part = 0) AS v, avg(ms) FILTER (WHERE sharding = 'hybrid' AND part = 0) AS f
+    FROM arrival WHERE machine <> 'p3dn' AND clients = 8 GROUP BY machine ORDER BY machine)" | sed 's/^/On /').
+M
+}
+
+# arrivals WHERE [HEADER COLUMN]: first and last group by sharding.
+arrivals() {
+  table "${2:-}sharding | 1 client: first | last | 4: first | last | worst | 5: first | last | worst | 8: first | last | worst" "
+    SELECT ${3:-}sharding, $(at 1 0), $(at 1 7)$(for c in 4 5 8; do echo ", $(at $c 0), $(at $c 7), printf('%.1f', max(ms) FILTER (WHERE clients = $c AND part = 7))"; done)
+    FROM arrival WHERE $1 GROUP BY machine, sharding ORDER BY machine, CASE sharding WHEN 'per-app' THEN 1 WHEN 'horizontal' THEN 2 WHEN 'vertical' THEN 3 ELSE 4 END"
 }
 
 at() { echo "printf('%.1f', avg(ms) FILTER (WHERE clients = $1 AND part = $2))"; } # CLIENTS GROUP

@@ -91,14 +91,14 @@ M
   picture 10-traces "SLO attainment on real traces"
   echo "Unlike the demand of 2, where a client keeps to its slot's model, each request here draws anew. $(with_one)"
   echo "With four models a GPU distmind holds at least $(least distmind-4) of the objectives, ray $(least ray-multiplexed-4); mps, which has every model in some process of its GPUs'"
-  echo "$(calc "32 * $(sed -n 's/^gpu_memory_gb = \([0-9]*\).*/\1/p' experiments/hardware/p3dn.ini)") GB, at least $(least mps)."
+  echo "$(calc "32 * $(hardware_key p3dn gpu_memory_gb)") GB, at least $(least mps)."
 }
 
 least() { ask "SELECT printf('%.1f%%', 100 * min(slo_attainment)) FROM traces WHERE system = '$1'"; }
 
 with_one() {
   ask "SELECT CASE WHEN max(d.throughput_rps / i.throughput_rps) < 0.95
-    THEN printf('With one model a GPU distmind does not keep up: it loads for %.0f%% to %.0f%% of the requests and moves %.0f GB/s on average of the 50 that four memory servers have, so queues grow as long as the trace lasts; ray, whose swaps stop and go, does worse.',
+    THEN printf('With one model a GPU distmind does not keep up: it loads for %.0f%% to %.0f%% of the requests and moves %.0f GB/s on average of the $(calc "4 * $(hardware_key c5n memory_nic_gbit_s) / 8") that four memory servers have, so queues grow as long as the trace lasts; ray, whose swaps stop and go, does worse.',
       100 * min(1.0 * d.loads / d.requests), 100 * max(1.0 * d.loads / d.requests), avg(d.net_gbyte_s))
     ELSE 'With one model a GPU distmind keeps up.' END
     FROM traces d JOIN traces i USING (trace) WHERE d.system = 'distmind' AND i.system = 'ideal'"

@@ -73,6 +73,6 @@ M
   picture 12-capacity "SLO attainment by number of GPUs"
   ask "SELECT 'distmind needs ' || d.gpus || ' GPUs, ideal ' || i.gpus || ' and ray ' || r.gpus || '; pipeswitch, with every model in every server''s memory, ' || p.gpus || '.'
     FROM answer d, answer i, answer r, answer p WHERE d.system = 'distmind' AND i.system = 'ideal' AND r.system = 'ray' AND p.system = 'pipeswitch'"
-  ask "SELECT 'mps holds it with ' || gpus || CASE monotone WHEN 'yes' THEN '.' ELSE ', but not with every greater number: whether a process of a model is free or has to be started, at a second and more, depends on how the '
-    || 'variants fall on the GPUs.' END FROM answer WHERE system = 'mps'"
+  ask "SELECT 'mps holds it with ' || gpus || CASE monotone WHEN 'yes' THEN '.' ELSE ', but not with every greater number: how many requests wait at one process (up to $(hardware_key p3dn mps_queue_max)), and whether another has to be started, at a second and '
+    || 'more, depends on how the variants fall on the GPUs.' END FROM answer WHERE system = 'mps'"
 }

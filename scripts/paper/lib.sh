@@ -26,6 +26,12 @@ machine_title() {
   esac
 }
 
+# hardware_key MACHINE KEY: its value in the machine's hardware file.
+hardware_key() { sed -n "s/^$2 = \([^ #]*\).*/\1/p" "experiments/hardware/$1.ini"; }
+
+# Bytes of a model's parameters.
+model_bytes() { awk -F , '!/^#/ && $3 ~ /^[0-9]+$/ { bytes += $3 } END { printf "%.0f", bytes }' "experiments/profiles/v100/$1.csv"; }
+
 models="resnet152 inception_v3 densenet201 bert_base gpt2"
 
 model_title() {
@@ -145,6 +151,7 @@ plot_bars() {
   shift
   echo 'set style data histogram'
   echo 'set style histogram clustered gap 1'
+  echo 'set xtics scale 0'
   printf 'plot '
   for name in "$@"; do
     printf "%s\$data using %d:xtic(1) title '%s' lc rgb '%s'" "$separator" $column "$name" "$("$shade" "$name")"

@@ -79,9 +79,10 @@ with_part() (
 
 mkdir -p "$work" "$out"
 [ ! -e "$work/plan" ] || mv "$work/plan" "$work/plan.before"
-rm -rf "$work/text"
+rm -rf "$work/text" "$work/profiles" "$work/experiments" "$work/hardware" # made anew: the sources may have changed
 mkdir -p "$work/text"
 : >"$work/plan"
+touch -d '1 second ago' "$work/plan.begun"
 parts=(scripts/paper/[0-9]*-*.sh)
 for file in "${parts[@]}"; do
   with_part "$file" plan
@@ -111,6 +112,8 @@ for file in "${parts[@]}"; do
 done
 cat "$work"/text/*.md >results/PAPER.md
 with_part "${parts[0]}" summary >"$out/00-headline.txt"
+# A part that was renamed or lost its trace leaves files behind.
+find "$out" -type f ! -newer "$work/plan.begun" ! -name 06-measured.csv | sort | sed 's/^/not written this time: /'
 echo
 cat "$out/00-headline.txt"
 echo

@@ -1,7 +1,7 @@
 #!/bin/bash
 # What of the evaluation fits one machine, on real processes: `scripts/paper/real.sh DISTMIND_SIM DISTMIND_REAL`; `make paper REAL=1`
 # builds both and calls this. Writes results/paper-real.md: parts 1, 5, 7 and 8 made small, each run by distmind-real (GPUs where there
-# are, else processors in their place; TCP over loopback) and by the simulator beside it. Takes about three minutes.
+# are, else processors in their place; TCP over loopback) and by the simulator beside it. Takes two to three minutes.
 #
 # Times of real runs are those of this machine now: the file is not committed. results/real-h200-paper.md is that of one H200.
 set -euo pipefail
@@ -32,6 +32,7 @@ both() {
     { cat "$work/real.log" >&2; exit 1; }
   # shellcheck disable=SC2086
   "$sim" run "$@" $cluster --quiet --force --out "$work/sim.db" >"$work/sim.log" 2>&1 || { cat "$work/sim.log" >&2; exit 1; }
+  sqlite3 -batch -init /dev/null "$work/real.db" "SELECT notices FROM run" >>"$work/notices"
   sqlite3 -batch -init /dev/null "$work/real.db" "ATTACH '$work/sim.db' AS s;
     SELECT '$label', r.system, printf('%.1f', r.throughput_rps), printf('%.1f', x.throughput_rps), printf('%.2f', r.latency_ms_p50), printf('%.2f', x.latency_ms_p50),
       printf('%.2f', r.latency_ms_p99), printf('%.2f', x.latency_ms_p99) FROM main.run r JOIN s.run x USING (system) ORDER BY r.id"
@@ -88,18 +89,25 @@ caching() {
   done
 }
 
+# used WORD: what the runs say that they used of it, without repeats: "host, 1 x host: 2 processors".
+used() { grep -o "$1 [^;]*" "$work/notices" | sed "s/^$1 //; s/ on [0-9.:]*$//" | sort -u | paste -sd / - | sed 's,/, and ,g'; }
+
 {
-  echo "# Parts of the evaluation on real processes of one machine"
-  echo
-  echo "Written by \`make paper REAL=1\`: distmind-real beside the simulator, the same experiment files, device \`$device\`, $(nproc) processors, transport over loopback."
-  echo "The simulator's rates are those of the hardware file, not of this machine: \`distmind-real calibrate\` and \`distmind-sim validate\` judge that."
-  [ $device = cuda ] || echo "Processors stand in for GPUs, so the models are small ones. With fewer processors than processes the real side is slowed by that."
-  echo
   latency | rows "1. Latency of a request whose model is switched in" "model, source"
   pipelining | rows "5. Pipelining, from the memory servers" "model, grouping"
   balancing | rows "7. Load balancing" policy
   caching | rows "8. Caching" "host cache"
   echo "Left out: what one machine cannot be (2, 3, 9, 11: many servers with links of their own; 10: hours), and systems that this world lacks (ideal, mps)."
+} >"$work/parts.md"
+{
+  echo "# Parts of the evaluation on real processes of one machine"
+  echo
+  echo "Written by \`make paper REAL=1\`: distmind-real beside the simulator, the same experiment files, $(nproc) processors. The runs used device $(used device); transport $(used transport), over loopback."
+  echo "The simulator's rates are those of the hardware file, not of this machine: \`distmind-real calibrate\` and \`distmind-sim validate\` judge that."
+  [ $device = cuda ] || echo "Processors stand in for GPUs, so the models are small ones. With fewer processors than processes the real side is slowed by that."
+  [ $device != cuda ] || echo "ray's real switches are the copies alone; the simulated ones have what a framework takes beyond them too (\`swap_extra_ms\` of the profile)."
+  echo
+  cat "$work/parts.md"
 } >"$work/paper-real.md"
 mv "$work/paper-real.md" results/paper-real.md
-echo "results/paper-real.md"
+echo "results/paper-real.md: device $(used device); transport $(used transport), over loopback"

@@ -1,6 +1,6 @@
 /* Copies out of and into pageable memory, as a framework's .cuda() and .cpu() make them: tensor by tensor,
  * each waited for by the thread that asked, on a thread of its own for each GPU. Nothing of a framework's own
- * cost is added. */
+ * cost is added (the simulator adds what the profile says, swap_extra_ms). */
 #include "backend_real/real_world_internal.h"
 
 struct mover {

@@ -188,14 +188,19 @@ static double process_start_ns(const struct cluster_view *view, uint32_t gpu, co
          transfer_ns(profile->param_bytes, hw->pageable_bytes_s) + first_inference_more_ns(timing);
 }
 
-/* Stop and go: nothing overlaps; a model that must leave is copied back first. */
+/* Stop and go: nothing overlaps; a model that must leave is copied back first. Which one leaves is not known:
+ * beyond its bytes it is taken to cost what the new one will when it leaves. */
 static double stop_and_go_ns(const struct cluster_view *view, uint32_t gpu, uint32_t model)
 {
   const struct hardware *hw = &view->config->hardware[view->gpu[gpu].hw];
   const struct profile *profile = catalog_profile(view->config->catalog, model);
-  double back = transfer_ns(cluster_view_evicts(view, gpu, model), hw->pageable_to_host_bytes_s);
-  return back + transfer_ns(profile->param_bytes, hw->pageable_bytes_s) +
-         profile->tensors * hw->ray_tensor_ns;
+  double tensors = profile->tensors * hw->ray_tensor_ns;
+  double in = transfer_ns(profile->param_bytes, hw->pageable_bytes_s) + tensors;
+  uint64_t evicts = cluster_view_evicts(view, gpu, model);
+  if (evicts == 0)
+    return in;
+  return in + transfer_ns(evicts, hw->pageable_to_host_bytes_s) + tensors +
+         profile->timing[view->gpu[gpu].hw].swap_extra_ns;
 }
 
 static enum load_source forecast_source(const struct cluster_view *view, uint32_t gpu, uint32_t model)

@@ -1,10 +1,16 @@
 /* Stop and go: the old model is copied back to pageable host memory, then the new one from there, tensor by
- * tensor, while the GPU waits. What a framework's .cpu() and .cuda() do. */
+ * tensor, while the GPU waits. What a framework's .cpu() and .cuda() do. What the two took of a measured
+ * model beyond its bytes and tensors is booked on the way back, where nearly all of it was found. */
 #include "core/gpu_server_internal.h"
 
 static double tensors_ns(const struct gpu_server *s, uint32_t model)
 {
   return catalog_profile(s->config->catalog, model)->tensors * s->hardware->ray_tensor_ns;
+}
+
+static double back_ns(const struct gpu_server *s, uint32_t model)
+{
+  return tensors_ns(s, model) + catalog_profile(s->config->catalog, model)->timing[s->hw].swap_extra_ns;
 }
 
 void stop_and_go_evicted(struct gpu_server *s, struct gpu *gpu, uint32_t model)
@@ -16,7 +22,7 @@ void stop_and_go_evicted(struct gpu_server *s, struct gpu *gpu, uint32_t model)
                            .device = tier_victim_place(gpu->memory),
                            .to_host = TRUE,
                            .pageable = TRUE,
-                           .extra_ns = tensors_ns(s, model),
+                           .extra_ns = back_ns(s, model),
                            .after = gpu->back,
                            .request = gpu->evict_request,
                            .tag = TAG(TAG_BACK, gpu->index, 0)};

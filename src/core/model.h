@@ -18,7 +18,9 @@ struct profile_timing {
   double warm_ns;     /* sum of layer_ns */
   double unpickle_ns; /* deserializing with the framework; 0 = not measured */
   double first_inference_ns; /* first inference in a new process; 0 = not measured: then it is a warm one */
-  gboolean estimated;        /* figures that use it must say so */
+  double swap_extra_ns; /* stop-and-go: beyond bytes at the pageable rates and tensors at ray_tensor_us, out
+                           and in together; 0 = nothing */
+  gboolean estimated;   /* figures that use it must say so */
 };
 
 struct profile {

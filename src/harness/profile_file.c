@@ -25,7 +25,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Profile, profile_free)
 /* `# key: value` lines that mean something; all others are notes for people. */
 struct header {
   double warm_ns; /* -1 = not given: the sum of the rows */
-  double unpickle_ns, first_inference_ns, input_token_ns, output_token_ns;
+  double unpickle_ns, first_inference_ns, swap_extra_ns, input_token_ns, output_token_ns;
   uint32_t tensors, batch; /* tensors 0 = not given */
   int estimated;
 };
@@ -42,6 +42,7 @@ static const struct setting header_settings[] = {
      .offset = AT(first_inference_ns),
      .scale = MS,
      .max = 1e9},
+    {.key = "swap_extra_ms", .kind = SETTING_REAL, .offset = AT(swap_extra_ns), .scale = MS, .max = 1e9},
     {.key = "input_us_per_token",
      .kind = SETTING_REAL,
      .offset = AT(input_token_ns),
@@ -189,6 +190,7 @@ static void timing_fill(struct profile *profile, uint32_t hw, const struct table
   profile_scale(profile, hw, table->header.warm_ns >= 0 ? table->header.warm_ns : sum);
   timing->unpickle_ns = table->header.unpickle_ns;
   timing->first_inference_ns = table->header.first_inference_ns;
+  timing->swap_extra_ns = table->header.swap_extra_ns;
   timing->estimated = table->header.estimated;
 }
 

@@ -160,8 +160,8 @@ Test(every_path, ideal_computes_alone)
   small_world_free(w);
 }
 
-/* Copy back, copy, tensors, proxy; nothing overlaps. Two nanoseconds: its stages begin at completions, which
- * are whole. */
+/* Copy back with what a switch takes beyond that, copy, tensors, proxy; nothing overlaps. Two nanoseconds:
+ * its stages begin at completions, which are whole. */
 Test(every_path, ray_stops_and_goes)
 {
   struct small_world *w = small_world_new("ray");
@@ -171,12 +171,13 @@ Test(every_path, ray_stops_and_goes)
   uint32_t model = small_world_model(w, LAYERS, layer_bytes, layer_ns, 2);
   struct profile *p = small_world_profile(w, model);
   p->tensors = 161;
+  p->timing[0].swap_extra_ns = 88370001;
   for (uint32_t i = 0; i < 2; i++)
     small_world_request(w, AT * (i + 1), model + i);
   small_world_run(w, TIME_NEVER);
   long double tensors = 161 * hw->ray_tensor_ns + hw->pcie_transfer_ns;
   long double in = tensors + oracle_transfer(p->param_bytes, hw->pageable_bytes_s);
-  long double back = tensors + oracle_transfer(p->param_bytes, hw->pageable_to_host_bytes_s);
+  long double back = tensors + oracle_transfer(p->param_bytes, hw->pageable_to_host_bytes_s) + 88370001;
   long double rest = hw->ray_proxy_ns + oracle_resident(p, hw);
   expect_ns(w, 0, rest + in, 2, "first model");
   expect_ns(w, 1, rest + back + in, 2, "the old one leaves");

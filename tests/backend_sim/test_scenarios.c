@@ -143,7 +143,7 @@ Test(scenarios, unrelated_loads_run_at_once)
 {
   struct scenario s = scenario_run("two-loads-at-once", NULL);
   int64_t alone = load_ns(&s, 2);
-  cr_assert_gt(alone, 100 * NS_PER_MS);
+  cr_assert_gt(alone, 80 * NS_PER_MS); /* 1 GB over PCIe */
   cr_assert_eq(ask(&s, "SELECT count(DISTINCT gpu) FROM request WHERE id < 2"), 2);
   cr_assert_eq(
       ask(&s, "SELECT max(time_ns) - min(time_ns) FROM decision WHERE kind = 'load' AND request < 2"), 0);
