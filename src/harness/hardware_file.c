@@ -74,7 +74,8 @@ const struct setting hardware_settings[] = {
     {NULL, "ray_proxy_us", SETTING_REAL, AT(ray_proxy_ns), US, 0, COST_MAX, .unit = "us", .fallback = "1500",
      .help = "HTTP proxy hop of one request"},
     {NULL, "ray_tensor_us", SETTING_REAL, AT(ray_tensor_ns), US, 0, COST_MAX, .unit = "us",
-     .fallback = "17.4", .help = "per tensor moved by a stop-and-go copy, either way; profiles add swap_extra_ms"},
+     .fallback = "17.4",
+     .help = "per tensor moved by a stop-and-go copy, either way; profiles add swap_extra_ms"},
 
     {NULL, "control_us", SETTING_REAL, AT(control_ns), US, 0, COST_MAX, .flags = HARDWARE_NETWORK,
      .unit = "us", .fallback = "0",
