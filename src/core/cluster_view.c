@@ -194,13 +194,12 @@ static double stop_and_go_ns(const struct cluster_view *view, uint32_t gpu, uint
 {
   const struct hardware *hw = &view->config->hardware[view->gpu[gpu].hw];
   const struct profile *profile = catalog_profile(view->config->catalog, model);
-  double tensors = profile->tensors * hw->ray_tensor_ns;
-  double in = transfer_ns(profile->param_bytes, hw->pageable_bytes_s) + tensors;
+  double back = 0, tensors = profile->tensors * hw->ray_tensor_ns;
   uint64_t evicts = cluster_view_evicts(view, gpu, model);
-  if (evicts == 0)
-    return in;
-  return in + transfer_ns(evicts, hw->pageable_to_host_bytes_s) + tensors +
-         profile->timing[view->gpu[gpu].hw].swap_extra_ns;
+  if (evicts > 0)
+    back = transfer_ns(evicts, hw->pageable_to_host_bytes_s) + tensors +
+           profile->timing[view->gpu[gpu].hw].swap_extra_ns;
+  return back + transfer_ns(profile->param_bytes, hw->pageable_bytes_s) + tensors;
 }
 
 static enum load_source forecast_source(const struct cluster_view *view, uint32_t gpu, uint32_t model)
