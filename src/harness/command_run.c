@@ -136,16 +136,16 @@ static gboolean session_run(struct session *s, guint index, GError **error)
 
 static void session_clear(struct session *s)
 {
-  g_ptr_array_unref(s->setups);
-  g_ptr_array_unref(s->experiments);
-  g_ptr_array_unref(s->notices);
-  g_free(s->runs);
   if (s->backend->close)
     s->backend->close();
   if (s->outputs.store)
     store_abandon(s->outputs.store);
   if (s->outputs.timeline)
     timeline_abandon(s->outputs.timeline);
+  g_ptr_array_unref(s->setups);
+  g_ptr_array_unref(s->experiments);
+  g_ptr_array_unref(s->notices);
+  g_free(s->runs);
 }
 
 static gboolean outputs_open(struct session *s, const struct experiment *base, const char *out,

@@ -100,7 +100,7 @@ static void write_sort_index(struct timeline *timeline, uint32_t thread)
 
 static void clear_run(struct timeline *timeline)
 {
-  for (uint32_t i = 0; timeline->names && i < catalog_models(timeline->catalog); i++)
+  for (uint32_t i = 0; timeline->names && i < timeline->models; i++)
     g_free(timeline->names[i]);
   g_clear_pointer(&timeline->names, g_free);
   g_clear_pointer(&timeline->lanes, g_free);
@@ -113,7 +113,8 @@ void timeline_begin_run(struct timeline *timeline, const char *system, const str
   timeline->process++;
   timeline->gpus = gpus;
   timeline->catalog = catalog;
-  timeline->names = g_new0(char *, MAX(catalog_models(catalog), 1));
+  timeline->models = catalog_models(catalog);
+  timeline->names = g_new0(char *, MAX(timeline->models, 1));
   timeline->lanes = g_new0(struct lane, MAX((gsize)gpus * LANE_KINDS, 1));
   write_name(timeline, "process_name", PROCESS_LANE, system);
   write_name(timeline, "thread_name", PROCESS_LANE, "servers");
