@@ -111,13 +111,14 @@ static gboolean refuse_existing(const char *path, GError **error)
 static gboolean outputs_check(const struct arguments *a, const struct calibration *c, const struct base *base,
                               GError **error)
 {
-  if (a->profiles && g_mkdir_with_parents(a->profiles, 0777) != 0)
-    return input_error(error, a->profiles, 0, "%s", g_strerror(errno));
   g_autofree char *from = g_canonicalize_filename(base->folder, NULL);
   g_autofree char *to = a->profiles ? g_canonicalize_filename(a->profiles, NULL) : NULL;
   if (to && strcmp(from, to) == 0)
     return input_error(error, a->profiles, 0,
                        "holds the profiles that are measured; expected another folder");
+  g_autofree char *folder = g_path_get_dirname(a->out);
+  if (g_access(folder, W_OK) != 0)
+    return input_error(error, a->out, 0, "cannot be written: %s", g_strerror(errno));
   if (!a->force && !refuse_existing(a->out, error))
     return FALSE;
   for (guint i = 0; a->profiles && !a->force && i < c->profiles->len; i++) {
@@ -126,7 +127,8 @@ static gboolean outputs_check(const struct arguments *a, const struct calibratio
     if (!refuse_existing(path, error))
       return FALSE;
   }
-  return TRUE;
+  return !a->profiles || g_mkdir_with_parents(a->profiles, 0777) == 0 ||
+         input_error(error, a->profiles, 0, "%s", g_strerror(errno));
 }
 
 /* The hardware file comes last: where it is, all is. */

@@ -4,6 +4,7 @@
 
 #include "backend_real/commands.h"
 #include "backend_real/keys.h"
+#include "core/error.h"
 
 static gboolean keygen(int argc, char **argv, GError **error)
 {
@@ -11,6 +12,10 @@ static gboolean keygen(int argc, char **argv, GError **error)
   g_auto(GStrv) arguments = command_options(argc, argv, entries, error);
   if (!arguments || !command_arguments(argv, arguments, 1, 1, "NAME, the files' name without its end", error))
     return FALSE;
+  g_autofree char *leaf = g_path_get_basename(arguments[0]);
+  if (!*arguments[0] || g_str_has_suffix(arguments[0], "/") || g_str_equal(leaf, "."))
+    return input_error(error, NULL, 0, "keygen: expected NAME, the files' name without its end, found \"%s\"",
+                       arguments[0]);
   struct key_pair pair;
   if (!key_pair_generate(&pair, error))
     return FALSE;

@@ -11,7 +11,10 @@
 #include "backend_real/log.h"
 #include "backend_real/server.h"
 #include "backend_real/transport.h"
+#include "backend_real/transport_tcp_socket.h"
 #include "core/error.h"
+
+#define NO_PLACE (-1) /* --index is not given */
 
 struct arguments {
   char *cluster, *address, *log, *log_format, *metrics, *record, *ssd_folder, *rdma_device;
@@ -67,7 +70,7 @@ static gboolean arguments_read(int argc, char **argv, struct arguments *a, GErro
   if (!a->cluster)
     return input_error(error, NULL, 0, "%s: expected --cluster CLUSTER.ini; `%s %s --help` shows how",
                        argv[0], g_get_prgname(), argv[0]);
-  if (a->index < 0 || a->index > 0xffff)
+  if (a->index < NO_PLACE || a->index > 0xffff)
     return input_error(error, NULL, 0, "%s: expected --index from 0 to 65535, found %d", argv[0], a->index);
   if (a->first_gpu < 0)
     return input_error(error, NULL, 0, "%s: expected --first-gpu from 0 on, found %d", argv[0], a->first_gpu);
@@ -98,12 +101,12 @@ static void tell_endpoint(void *context, const char *endpoint)
 
 static gboolean run_controller(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.listening_fd = -1, .metrics_fd = -1, .gid_index = -1};
+  struct arguments a = {.index = NO_PLACE, .listening_fd = -1, .metrics_fd = -1, .gid_index = -1};
   struct key_pair keys;
   struct hub_config hub;
   int metrics;
   gboolean good = arguments_read(argc, argv, &a, error);
-  if (good && (a.address || a.rdma_device || a.index || a.first_gpu || a.gid_index != -1 || a.ssd_folder))
+  if (good && (a.address || a.rdma_device || a.index != NO_PLACE || a.first_gpu || a.gid_index != -1 || a.ssd_folder))
     good = input_error(error, NULL, 0,
                        "controller: --index, --address, --first-gpu, --rdma-device, --gid-index and "
                        "--ssd-folder are options of servers");
@@ -118,8 +121,31 @@ static gboolean run_controller(int argc, char **argv, GError **error)
 /* --- servers
  * --------------------------------------------------------------------------------------------------------*/
 
+/* While whoever began it looks on: a run, which would find it out as well, may be hours away. */
+static gboolean check_address(const char *address, GError **error)
+{
+  if (!address)
+    return input_error(error, NULL, 0,
+                       "memory-server: expected --address HOST[:PORT], where GPU servers reach it");
+  g_autofree char *whole = server_data_address(address);
+  int fd = socket_listen(whole, error);
+  if (fd < 0) {
+    g_prefix_error(error, "--address: ");
+    return FALSE;
+  }
+  g_autofree char *bound = socket_address(fd);
+  close(fd);
+  return !(g_str_has_prefix(bound, "0.0.0.0:") || g_str_has_prefix(bound, "[::]:")) ||
+         input_error(error, NULL, 0,
+                     "--address: expected an address at which GPU servers reach this machine, found \"%s\"",
+                     address);
+}
+
 static gboolean check_server(enum actor_kind kind, const struct arguments *a, GError **error)
 {
+  if (a->index == NO_PLACE)
+    return input_error(error, NULL, 0, "%s: expected --index N, its place in its pool, from 0",
+                       peer_name(ACTOR(kind, 0)));
   if (kind == ACTOR_GPU_SERVER && a->address)
     return input_error(error, NULL, 0, "gpu-server: --address is an option of memory servers");
   if (kind == ACTOR_MEMORY_SERVER && (a->first_gpu || a->ssd_folder))
@@ -128,12 +154,14 @@ static gboolean check_server(enum actor_kind kind, const struct arguments *a, GE
   if (a->ssd_folder && !g_file_test(a->ssd_folder, G_FILE_TEST_IS_DIR))
     return input_error(error, NULL, 0, "--ssd-folder: expected a folder on an SSD, found \"%s\"",
                        a->ssd_folder);
-  return (!a->rdma_device && a->gid_index == -1) || transport_by_name("verbs", error);
+  if ((a->rdma_device || a->gid_index != -1) && !transport_by_name("verbs", error))
+    return FALSE;
+  return kind != ACTOR_MEMORY_SERVER || check_address(a->address, error);
 }
 
 static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError **error)
 {
-  struct arguments a = {.listening_fd = -1, .metrics_fd = -1, .gid_index = -1};
+  struct arguments a = {.index = NO_PLACE, .listening_fd = -1, .metrics_fd = -1, .gid_index = -1};
   struct link_keys keys;
   struct server_options options = {.kind = kind};
   gboolean good = arguments_read(argc, argv, &a, error) && check_server(kind, &a, error);
@@ -148,7 +176,7 @@ static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError *
     options.ssd_folder = a.ssd_folder;
     options.rdma_device = a.rdma_device;
     options.gid_index = a.gid_index;
-    options.data_address = a.address ? a.address : (char *)"127.0.0.1";
+    options.data_address = a.address;
     good = server_run(&options, error);
   }
   arguments_clear(&a);

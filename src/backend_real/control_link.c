@@ -103,7 +103,7 @@ static void time_out(void *context, uint64_t tag)
 {
   (void)tag;
   struct link *link = context;
-  g_autofree char *why = g_strdup_printf("the hub gave no welcome in time (%s)",
+  g_autofree char *why = g_strdup_printf("the controller gave no welcome in time (%s)",
                                          link->failure ? link->failure : "nobody answers there");
   link->timeout_timer = 0;
   lose(link, LINK_REFUSED, why);
@@ -127,7 +127,7 @@ static void refused(struct link *link, const struct frame *frame)
   for (char *at = text; *at; at++)
     if (!g_ascii_isprint(*at))
       *at = '?';
-  g_autofree char *why = g_strdup_printf("the hub refused: %s", text);
+  g_autofree char *why = g_strdup_printf("the controller refused: %s", text);
   lose(link, LINK_REFUSED, why);
 }
 
@@ -154,7 +154,7 @@ static const char *handle_frame(struct link *link, const struct frame *frame)
     refused(link, frame);
     return NULL;
   case FRAME_BYE:
-    lose(link, LINK_ENDED, "the hub has ended");
+    lose(link, LINK_ENDED, "the controller has ended");
     return NULL;
   case FRAME_SIGN:
     return NULL;
@@ -177,7 +177,7 @@ static void handle(struct link *link, const uint8_t *data, size_t size, gboolean
     why = handle_frame(link, &frame);
   if (!why || link->dead)
     return;
-  g_autofree char *text = g_strdup_printf("the hub broke the protocol: %s", why);
+  g_autofree char *text = g_strdup_printf("the controller broke the protocol: %s", why);
   lose(link, LINK_REFUSED, text);
 }
 
@@ -212,7 +212,7 @@ static void socket_readable(void *context)
     some = receive(link);
   link->touched = some;
   if (!some && link->disconnected && !link->dead)
-    lose(link, LINK_BROKE, "the connection to the hub broke off");
+    lose(link, LINK_BROKE, "the connection to the controller broke off");
   call_ends(link);
 }
 
@@ -224,7 +224,7 @@ static void monitor_readable(void *context)
     if (event.kind == CONTROL_CONNECTED)
       link->connected = TRUE;
     else if (event.kind == CONTROL_DENIED)
-      lose(link, LINK_REFUSED, "the hub refused: this key is not authorized");
+      lose(link, LINK_REFUSED, "the controller refused: this key is not authorized");
     else if (event.kind == CONTROL_DISCONNECTED && link->connected)
       link->disconnected = TRUE;
     else if (event.kind == CONTROL_REFUSED)
@@ -243,13 +243,13 @@ static void flush(void *context)
   link->touched = TRUE;
   const char *why = outbox_flush(link->outbox);
   if (why)
-    lose(link, LINK_BROKE, "the hub does not read what it is sent");
+    lose(link, LINK_BROKE, "the controller does not read what it is sent");
 }
 
 static void appended(struct link *link, gboolean good)
 {
   if (!good)
-    lose(link, LINK_BROKE, "the hub does not read what it is sent");
+    lose(link, LINK_BROKE, "the controller does not read what it is sent");
 }
 
 void link_send(struct link *link, enum frame_kind kind, const void *data, size_t size)

@@ -262,7 +262,8 @@ gboolean coordinator_run(const struct hub_config *config, int metrics, const cha
   if (good) {
     if (metrics >= 0)
       c.metrics = metrics_http_new(c.loop, metrics, coordinator_metrics, &c);
-    g_message("controller: listening on %s", hub_endpoint(c.hub));
+    g_message("controller: listening on %s%s", hub_endpoint(c.hub),
+              config->keys ? "" : ", without keys: for processes of this machine, whoever runs them");
     if (listening)
       listening(context, hub_endpoint(c.hub));
     loop_run(c.loop);

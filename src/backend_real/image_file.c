@@ -89,8 +89,9 @@ static gboolean check_header(const char *path, const struct image_header *header
                        data_offset, header->data_offset);
   if (file_bytes != data_offset + header->data_bytes)
     return input_error(error, path, 0,
-                       "expected %" G_GUINT64_FORMAT " bytes, found %" G_GUINT64_FORMAT ": truncated?",
-                       data_offset + header->data_bytes, file_bytes);
+                       "expected %" G_GUINT64_FORMAT " bytes, found %" G_GUINT64_FORMAT "%s",
+                       data_offset + header->data_bytes, file_bytes,
+                       file_bytes < data_offset + header->data_bytes ? ": truncated?" : "");
   return TRUE;
 }
 
@@ -179,7 +180,7 @@ static gboolean map_tables(struct packed *packed, GError **error)
   const char *path = packed->image.name;
   struct image_header header;
   struct stat status;
-  packed->fd = open(path, O_RDONLY | O_CLOEXEC);
+  packed->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* of a pipe, no waiting for a writer */
   if (packed->fd < 0 || fstat(packed->fd, &status) != 0)
     return input_error(error, path, 0, "cannot open: %s", g_strerror(errno));
   if (!S_ISREG(status.st_mode))

@@ -61,7 +61,7 @@ static char *read_header(struct pack *pack, uint64_t *length, GError **error)
 {
   struct stat status;
   uint8_t prefix[8];
-  pack->from = open(pack->source, O_RDONLY | O_CLOEXEC);
+  pack->from = open(pack->source, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* of a pipe, no waiting for a writer */
   if (pack->from < 0 || fstat(pack->from, &status) != 0) {
     input_error(error, pack->source, 0, "cannot open: %s", g_strerror(errno));
     return NULL;
@@ -89,8 +89,18 @@ static char *read_header(struct pack *pack, uint64_t *length, GError **error)
   return read_all(pack, sizeof prefix, *length, json, error) ? g_steal_pointer(&json) : NULL;
 }
 
+/* By whatever name: links are followed. */
+static gboolean is_source(const struct pack *pack, const char *path)
+{
+  struct stat from, to;
+  return fstat(pack->from, &from) == 0 && stat(path, &to) == 0 && from.st_dev == to.st_dev &&
+         from.st_ino == to.st_ino;
+}
+
 static gboolean open_out(struct pack *pack, GError **error)
 {
+  if (is_source(pack, pack->out))
+    return input_error(error, pack->out, 0, "is the file that is to be packed; give the image another name");
   g_autofree char *name = g_strconcat(pack->out, ".partial-XXXXXX", NULL);
   pack->to = g_mkstemp_full(name, O_RDWR | O_CLOEXEC, 0666);
   if (pack->to < 0)

@@ -120,6 +120,9 @@ static gboolean next_metrics(struct local *l, int *fd, GError **error)
   if (l->metrics_port == 0)
     return TRUE;
   g_autofree char *address = g_strdup_printf("%s%" G_GUINT64_FORMAT, l->metrics_host, l->metrics_port);
+  if (l->metrics_port > 65535)
+    return input_error(error, NULL, 0,
+                       "--metrics: a port for each process is needed, and there is none after 65535");
   *fd = metrics_listen(address, error);
   l->metrics_port++;
   return *fd >= 0;

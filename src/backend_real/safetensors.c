@@ -257,8 +257,8 @@ static gboolean cover(struct safetensors *result, const char *path, uint64_t dat
   if (at == data_bytes)
     return TRUE;
   return input_error(error, path, 0,
-                     "expected %" G_GUINT64_FORMAT " bytes of data, found %" G_GUINT64_FORMAT ": truncated?",
-                     at, data_bytes);
+                     "expected %" G_GUINT64_FORMAT " bytes of data, found %" G_GUINT64_FORMAT "%s", at,
+                     data_bytes, data_bytes < at ? ": truncated?" : "");
 }
 
 struct safetensors *safetensors_parse(const char *path, const char *json, size_t length, uint64_t data_bytes,

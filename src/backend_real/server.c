@@ -313,7 +313,7 @@ static void on_lost(void *context, const char *why)
     link_free(s->link);
     link_open(s, RELINK_NS, &s->error);
   } else if (loss == LINK_REFUSED) {
-    g_set_error(&s->error, DM_ERROR, DM_ERROR_FAILED, "%s %u: the controller is lost: %s", s->kind->name,
+    g_set_error(&s->error, DM_ERROR, DM_ERROR_FAILED, "%s %u: %s", s->kind->name,
                 s->options->index, why);
   }
   if (loss == LINK_ENDED)
@@ -366,6 +366,8 @@ gboolean server_run(const struct server_options *options, GError **error)
     link_open(&s, options->link.connect_timeout_ns, error);
   gboolean good = s.link != NULL;
   if (good) {
+    g_message("%s %u: looking for the controller at %s", s.kind->name, options->index,
+              options->link.endpoint);
     if (options->metrics >= 0)
       s.metrics = metrics_http_new(s.loop, options->metrics, server_metrics, &s);
     loop_run(s.loop);

@@ -81,6 +81,8 @@ extern const struct server_kind server_kind_gpu, server_kind_memory;
  * is opened anew, 5 s being the controller's to be there again; a run that was on is closed, and the
  * controller may take this server in again, as one that joins. */
 gboolean server_run(const struct server_options *options, GError **error);
+/* HOST:PORT of HOST[:PORT]: any port where none is given. */
+char *server_data_address(const char *address);
 
 /* server_peers.c: whom it reads from, and letters between its transport and others' */
 void server_post_to_shelf(void *context, uint32_t server, const void *letter, size_t size);

@@ -4,13 +4,16 @@
 
 #include "core/memory_server.h"
 
+char *server_data_address(const char *address)
+{
+  return g_strconcat(address, strchr(address, ':') ? "" : ":0", NULL);
+}
+
 static gboolean open_parts(struct server *s, GError **error)
 {
   const struct config *config = &s->setup->config;
   uint32_t index = s->options->index;
-  g_autofree char *address = strchr(s->options->data_address, ':')
-                                 ? g_strdup(s->options->data_address)
-                                 : g_strconcat(s->options->data_address, ":0", NULL);
+  g_autofree char *address = server_data_address(s->options->data_address);
   struct shelf_config shelf = {.memory = {s->memory.base, s->memory.bytes},
                                .address = address,
                                .index = index,

@@ -1,5 +1,6 @@
 /* `validate`: real runs beside the simulator's. */
 #include <glib/gstdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "backend_sim/command_run.h"
@@ -30,7 +31,10 @@ static gboolean same_experiment(const char *path, char **experiment, GError **er
   g_autoptr(GPtrArray) runs = reader ? store_runs(reader, error) : NULL;
   if (!runs)
     return FALSE;
-  const char *name = runs->len > 0 ? ((const struct stored_run *)runs->pdata[0])->experiment : NULL;
+  const struct stored_run *first = runs->len > 0 ? runs->pdata[0] : NULL;
+  const char *name = first ? first->experiment : NULL;
+  if (first && strcmp(first->backend, "real") != 0)
+    return input_error(error, path, 0, "expected a run of distmind-real, found a simulated one");
   if (name && !*experiment)
     *experiment = g_strdup(name);
   return !name || g_str_equal(name, *experiment) ||

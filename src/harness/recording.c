@@ -115,7 +115,7 @@ struct recording *recording_create(const char *path, actor_id process, GError **
     r->fd = open(r->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   }
   if (r->fd < 0) {
-    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: cannot create: %s", r->path, g_strerror(errno));
+    input_error(error, r->path, 0, "cannot create: %s", g_strerror(errno));
     g_free(r->path);
     g_free(r);
     return NULL;

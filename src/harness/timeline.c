@@ -31,6 +31,7 @@ struct timeline {
   uint32_t gpus;
   struct lane *lanes; /* [gpus * LANE_KINDS] */
   const struct catalog *catalog;
+  uint32_t models;
   char **names; /* [models] made at first use */
   uint64_t events;
 };

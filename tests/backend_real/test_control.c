@@ -113,7 +113,7 @@ Test(control, runs)
   lab_check_not(lab->log, "done");
   link_message(lab->link[0].link, LAB_RUN + 1, &done);
   lab_await(lab, lab->log, "lost 2/0 messages of a run that is not known; ");
-  lab_await(lab, lab->link[0].log, "lost the hub refused: messages of a run that is not known; ");
+  lab_await(lab, lab->link[0].log, "lost the controller refused: messages of a run that is not known; ");
   lab_free(lab);
 }
 
@@ -131,11 +131,11 @@ Test(control, older_start_gives_way)
   cr_assert_str_eq(lab->log->str, "joined 2/1 5 127.0.0.1:4000; "
                                   "lost 2/1 its place was taken by one that started later; "
                                   "joined 2/1 6 127.0.0.1:4000; ");
-  lab_await(lab, lab->link[0].log, "lost the hub refused: its place was taken by one that started later; ");
+  lab_await(lab, lab->link[0].log, "lost the controller refused: its place was taken by one that started later; ");
   lab_link(lab, 2, ACTOR_GPU_SERVER, 1, 6, &keys);
-  lab_await(lab, lab->link[2].log, "lost the hub refused: its place is taken; ");
+  lab_await(lab, lab->link[2].log, "lost the controller refused: its place is taken; ");
   lab_link(lab, 3, ACTOR_GPU_SERVER, 1, 2, &keys);
-  lab_await(lab, lab->link[3].log, "lost the hub refused: its place is taken by one that started later; ");
+  lab_await(lab, lab->link[3].log, "lost the controller refused: its place is taken by one that started later; ");
   cr_assert_eq(lab_joined(lab, ACTOR_GPU_SERVER), 1);
   hub_send(lab->hub, SERVER(1), FRAME_GO, "", 0);
   lab_await(lab, lab->link[1].log, "frame GO 0; ");
@@ -149,7 +149,7 @@ Test(control, place_is_bound_to_the_key)
   lab_link(lab, 0, ACTOR_GPU_SERVER, 1, 5, &keys);
   lab_await(lab, lab->link[0].log, "welcome; ");
   lab_link(lab, 1, ACTOR_GPU_SERVER, 1, 6, &other);
-  lab_await(lab, lab->link[1].log, "lost the hub refused: its place is held by another key; ");
+  lab_await(lab, lab->link[1].log, "lost the controller refused: its place is held by another key; ");
   cr_assert_eq(lab_joined(lab, ACTOR_GPU_SERVER), 1);
   lab_check_not(lab->log, "lost");
   lab_free(lab);
@@ -160,7 +160,7 @@ Test(control, owner_refuses)
   struct lab *lab = lab_new(FALSE);
   lab->refuse = "no such server in this cluster";
   lab_link(lab, 0, ACTOR_GPU_SERVER, 1, 5, NULL);
-  lab_await(lab, lab->link[0].log, "lost the hub refused: no such server in this cluster; ");
+  lab_await(lab, lab->link[0].log, "lost the controller refused: no such server in this cluster; ");
   lab_check_not(lab->link[0].log, "welcome");
   lab_check_not(lab->log, "lost");
   cr_assert_eq(lab_joined(lab, ACTOR_GPU_SERVER), 0);
@@ -179,7 +179,7 @@ Test(control, owner_expels)
   lab_check_not(lab->log, "lost"); /* not from inside the call */
   hub_send(lab->hub, SERVER(1), FRAME_GO, "", 0);
   lab_await(lab, lab->log, "lost 2/1 a wrong checksum; ");
-  lab_await(lab, lab->link[0].log, "lost the hub refused: a wrong checksum; ");
+  lab_await(lab, lab->link[0].log, "lost the controller refused: a wrong checksum; ");
   lab_check_not(lab->link[0].log, "GO");
   lab_check_not(lab->link[1].log, "lost");
   lab_free(lab);
@@ -196,7 +196,7 @@ Test(control, hub_ends)
   lab_await(lab, lab->link[0].log, "welcome; ");
   hub_send(lab->hub, SERVER(1), FRAME_END, "", 0); /* last words arrive */
   hub_free(g_steal_pointer(&lab->hub));
-  lab_await(lab, lab->link[0].log, "frame END 0; lost the hub has ended; ");
+  lab_await(lab, lab->link[0].log, "frame END 0; lost the controller has ended; ");
   lab_free(lab);
 }
 
@@ -286,7 +286,7 @@ Test(control, nobody_answers)
       &hello, &ops, loop, &error);
   cr_assert(link);
   loop_run(loop);
-  cr_assert_str_eq(lost_why, "the hub gave no welcome in time (nobody answers there)");
+  cr_assert_str_eq(lost_why, "the controller gave no welcome in time (nobody answers there)");
   g_free(lost_why);
   link_free(link);
   loop_free(loop);

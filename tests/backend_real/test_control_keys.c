@@ -51,9 +51,9 @@ Test(control_keys, link_with_a_wrong_key)
   lab_link(lab, 0, ACTOR_GPU_SERVER, 0, 1, &keys);
   lab_await(
       lab, lab->link[0].log,
-      "lost the hub gave no welcome in time (it broke off before the keys were proven: do they fit?); ");
+      "lost the controller gave no welcome in time (it broke off before the keys were proven: do they fit?); ");
   lab_link(lab, 1, ACTOR_GPU_SERVER, 0, 1, NULL);
-  lab_await(lab, lab->link[1].log, "lost the hub gave no welcome in time (");
+  lab_await(lab, lab->link[1].log, "lost the controller gave no welcome in time (");
   lab_free(lab);
 }
 
@@ -63,7 +63,7 @@ Test(control_keys, keys_come_and_go)
   struct lab *lab = lab_new(TRUE);
   struct key_pair keys = lab_good_peer(lab), late = lab_keys(lab, NULL);
   lab_link(lab, 1, ACTOR_GPU_SERVER, 1, 1, &late);
-  lab_await(lab, lab->link[1].log, "lost the hub refused: this key is not authorized; ");
+  lab_await(lab, lab->link[1].log, "lost the controller refused: this key is not authorized; ");
   g_autofree char *name = g_build_filename(lab->authorized, "late", NULL);
   cr_assert(key_pair_write(&late, name, NULL));
   lab_link(lab, 2, ACTOR_GPU_SERVER, 1, 1, &late);
@@ -71,7 +71,7 @@ Test(control_keys, keys_come_and_go)
   g_autofree char *old = g_build_filename(lab->authorized, "good.pub", NULL);
   cr_assert_eq(g_unlink(old), 0);
   lab_link(lab, 3, ACTOR_GPU_SERVER, 2, 1, &keys);
-  lab_await(lab, lab->link[3].log, "lost the hub refused: this key is not authorized; ");
+  lab_await(lab, lab->link[3].log, "lost the controller refused: this key is not authorized; ");
   lab_still_good(lab); /* connections that are there stay */
   link_free(lab->link[1].link);
   lab->link[1].link = NULL;

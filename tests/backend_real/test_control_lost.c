@@ -98,7 +98,7 @@ static double seconds_until_hub_is_lost(int signal_number)
   lab_await(lab, lab->link[0].log, "welcome; ");
   kill(child, signal_number);
   int64_t began = loop_now(lab->loop);
-  lab_await(lab, lab->link[0].log, "lost the connection to the hub broke off; ");
+  lab_await(lab, lab->link[0].log, "lost the connection to the controller broke off; ");
   double seconds = (double)(loop_now(lab->loop) - began) / (double)NS_PER_S;
   kill(child, SIGKILL);
   waitpid(child, NULL, 0);
