@@ -1,5 +1,6 @@
 /* The client: its link, and the life of a run; see client.h. */
 #include "backend_real/client_internal.h"
+#include "backend_real/images.h"
 
 #include "core/error.h"
 
@@ -42,6 +43,7 @@ static void on_request(void *context, const struct request_row *row)
   struct client_run *run = context;
   uint64_t every = run->experiment->requests_sample;
   metrics_request(run->metrics, row);
+  run->outcomes[row->outcome]++;
   if (run->outputs->store && every > 0 && row->id % every == 0)
     store_request(run->outputs->store, row);
 }
@@ -157,6 +159,11 @@ struct client *client_new(const struct cluster_file *file, GError **error)
   return NULL;
 }
 
+gboolean client_began(const struct client *c)
+{
+  return c && c->began;
+}
+
 void client_free(struct client *c)
 {
   if (!c)
@@ -200,6 +207,33 @@ static gboolean run_begin(struct client *c, const struct run_info *info, GError 
   return TRUE;
 }
 
+/* What became of the requests that failed; NULL: none did. */
+static char *failures_notice(const struct client_run *run)
+{
+  uint64_t timed_out = run->outcomes[OUTCOME_TIMED_OUT], lost = run->outcomes[OUTCOME_LOST];
+  if (timed_out + lost == 0)
+    return NULL;
+  return g_strdup_printf("failed: %" G_GUINT64_FORMAT " requests lost with servers that they needed, "
+                         "%" G_GUINT64_FORMAT " not done within the deadline",
+                         lost, timed_out);
+}
+
+/* NULL: no folder was given. */
+static char *images_notice(const struct client_run *run)
+{
+  const char *folder = run->options->image_folder;
+  const struct catalog *catalog = run->setup->catalog;
+  return !*folder ? NULL
+                  : g_strdup_printf("images: %u of %u models packed in %s; the bytes of others are generated",
+                                    images_packed(catalog, folder), catalog_models(catalog), folder);
+}
+
+static void add_notice(GPtrArray *lines, char *notice)
+{
+  if (notice)
+    g_ptr_array_add(lines, notice);
+}
+
 static char *all_notices(const struct client_run *run)
 {
   g_autoptr(GPtrArray) lines = workload_notices(run->workload);
@@ -208,8 +242,9 @@ static char *all_notices(const struct client_run *run)
   if (run->options->pace_gbit_s > 0)
     g_ptr_array_add(lines, g_strdup_printf("paced: each server's traffic is limited to %g Gbit/s each way",
                                            run->options->pace_gbit_s));
-  if (run->ready)
-    g_ptr_array_add(lines, g_strdup(run->ready));
+  add_notice(lines, failures_notice(run));
+  add_notice(lines, images_notice(run));
+  add_notice(lines, g_strdup(run->ready));
   g_ptr_array_add(lines, NULL);
   return g_strjoinv("\n", (char **)lines->pdata);
 }

@@ -13,6 +13,8 @@ struct client;
 /* Links to the controller; waits for its welcome. */
 struct client *client_new(const struct cluster_file *file, GError **error);
 void client_free(struct client *client);
+/* Whether a run of it began, whatever became of it. client may be NULL. */
+gboolean client_began(const struct client *client);
 
 /* What the user wants of every run. */
 struct client_options {

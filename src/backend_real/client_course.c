@@ -100,6 +100,7 @@ void run_start(struct client *c, struct run_ready *ready)
   link_set_limits(c->link, run->number, &limits);
   run->start = loop_now(c->loop);
   run->state = STATE_ON;
+  c->began = TRUE;
   if (run->recorder)
     recorder_begin(run->recorder, run->setup, run->number, ACTOR(ACTOR_CLIENT, 0));
   run->ear_ops->start(run->ear);

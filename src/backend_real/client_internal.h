@@ -41,7 +41,8 @@ struct client_run {
   struct usage at_warmup, at_end, at_sample, now;
   int64_t sampled_at;
   uint64_t completed, rejected, failed;
-  GArray *asked_at; /* of int64_t: time of each METER, by its number >> 2 */
+  uint64_t outcomes[OUTCOME_COUNT]; /* of all requests */
+  GArray *asked_at;                 /* of int64_t: time of each METER, by its number >> 2 */
 };
 
 struct client {
@@ -49,6 +50,7 @@ struct client {
   struct link *link;
   gboolean welcome;
   char *lost;
+  gboolean began; /* a run, if only one */
   struct client_run *run;
 };
 

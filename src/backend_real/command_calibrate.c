@@ -107,6 +107,26 @@ static gboolean refuse_existing(const char *path, GError **error)
          input_error(error, path, 0, "exists already; give another name, or --force to replace it");
 }
 
+static gboolean can_write_in(const char *folder, const char *path, GError **error)
+{
+  return g_access(folder, W_OK | X_OK) == 0 ||
+         input_error(error, path, 0, "cannot be written: %s", g_strerror(errno));
+}
+
+/* It is there, or may be made in the nearest folder above it that is. */
+static gboolean can_be_folder(const char *path, GError **error)
+{
+  g_autofree char *at = g_strdup(path);
+  while (!g_file_test(at, G_FILE_TEST_EXISTS)) {
+    char *above = g_path_get_dirname(at);
+    g_free(at);
+    at = above;
+  }
+  if (!g_file_test(at, G_FILE_TEST_IS_DIR))
+    return input_error(error, path, 0, "cannot be made: %s", g_strerror(ENOTDIR));
+  return can_write_in(at, path, error);
+}
+
 /* Before anything is measured. */
 static gboolean outputs_check(const struct arguments *a, const struct calibration *c, const struct base *base,
                               GError **error)
@@ -117,8 +137,8 @@ static gboolean outputs_check(const struct arguments *a, const struct calibratio
     return input_error(error, a->profiles, 0,
                        "holds the profiles that are measured; expected another folder");
   g_autofree char *folder = g_path_get_dirname(a->out);
-  if (g_access(folder, W_OK) != 0)
-    return input_error(error, a->out, 0, "cannot be written: %s", g_strerror(errno));
+  if (!can_write_in(folder, a->out, error) || (a->profiles && !can_be_folder(a->profiles, error)))
+    return FALSE;
   if (!a->force && !refuse_existing(a->out, error))
     return FALSE;
   for (guint i = 0; a->profiles && !a->force && i < c->profiles->len; i++) {
@@ -127,14 +147,15 @@ static gboolean outputs_check(const struct arguments *a, const struct calibratio
     if (!refuse_existing(path, error))
       return FALSE;
   }
-  return !a->profiles || g_mkdir_with_parents(a->profiles, 0777) == 0 ||
-         input_error(error, a->profiles, 0, "%s", g_strerror(errno));
+  return TRUE;
 }
 
 /* The hardware file comes last: where it is, all is. */
 static gboolean outputs_write(const struct arguments *a, const struct calibration *c, const struct base *base,
                               GError **error)
 {
+  if (a->profiles && g_mkdir_with_parents(a->profiles, 0777) != 0)
+    return input_error(error, a->profiles, 0, "cannot be made: %s", g_strerror(errno));
   for (guint i = 0; a->profiles && i < c->profiles->len; i++) {
     const struct calibrated_profile *p = &g_array_index(c->profiles, struct calibrated_profile, i);
     g_autofree char *from = profile_path(base->folder, p), *to = profile_path(a->profiles, p);

@@ -1,8 +1,10 @@
 /* `run` in the real world: a cluster on this machine, or one that is there. */
 #include "backend_real/command_run.h"
 
+#include <glib/gstdio.h>
 #include <signal.h>
 #include "backend_real/client.h"
+#include "backend_real/images.h"
 #include "backend_real/device.h"
 #include "backend_real/local.h"
 #include "backend_real/local_record.h"
@@ -171,11 +173,18 @@ static gboolean record_open(gboolean force, GError **error)
   return real.recording != NULL;
 }
 
-/* After all processes have ended. */
-static void record_close(void)
+/* After all processes have ended. Of runs of which none began, nothing is kept. */
+static void record_close(gboolean began)
 {
-  gboolean began = real.recording != NULL;
-  if (recording_close(real.recording, &real.record_error) && began && real.local_wanted)
+  if (!real.recording)
+    return;
+  g_autofree char *own = g_strdup(recording_path(real.recording));
+  gboolean good = recording_close(real.recording, &real.record_error);
+  if (!began) {
+    g_unlink(own);
+    if (real.local_wanted)
+      local_record_clear(real.record, TRUE, TRUE, &real.record_error);
+  } else if (good && real.local_wanted)
     local_record_join(real.record, &real.record_error);
 }
 
@@ -209,10 +218,26 @@ static gboolean real_open(const struct experiment *base, char **sets, gboolean f
   return real.client != NULL;
 }
 
+/* Here before any process starts; on other machines each server looks at its own. */
+static gboolean images_check(const struct catalog *catalog, GError **error)
+{
+  if (images_packed(catalog, real.images) == 0) {
+    g_autofree char *name = catalog_model_name(catalog, 0);
+    return input_error(error, NULL, 0,
+                       "--images: expected images of the experiment's models (%s.dmi, ...) in %s, found none",
+                       name, real.images);
+  }
+  struct images *images = images_new(catalog, real.images, error);
+  images_free(images);
+  return images != NULL;
+}
+
 static gboolean real_run(const struct setup *setup, const struct run_info *info,
                          const struct run_outputs *outputs, struct figures *figures, char **notices,
                          GError **error)
 {
+  if (real.images && !images_check(setup->catalog, error))
+    return FALSE;
   if (real.local && !ensure_all(setup, error))
     return FALSE;
   real.options.context = (void *)setup;
@@ -229,9 +254,10 @@ static uint32_t processes(const struct setup *setup)
 
 static void real_close(void)
 {
+  gboolean began = client_began(real.client);
   client_free(real.client);
   local_stop(real.local);
-  record_close();
+  record_close(began);
   g_free(real.record);
   g_free(real.cluster);
   g_free(real.device);

@@ -157,14 +157,31 @@ void coordinator_start(struct coordinator *c)
 /* --- the stages of a run
  * --------------------------------------------------------------------------------------------*/
 
+static gint by_place(gconstpointer a, gconstpointer b)
+{
+  actor_id left = (*(const struct member *const *)a)->id, right = (*(const struct member *const *)b)->id;
+  return (left > right) - (left < right);
+}
+
+/* What the servers are, a line each, in the order of their places: they link in any order. */
+static GString *members_text(const struct coordinator *c)
+{
+  g_autoptr(GPtrArray) going = g_ptr_array_new();
+  GString *text = g_string_new(NULL);
+  for (guint i = 0; i < c->members->len; i++) {
+    struct member *member = &g_array_index(c->members, struct member, i);
+    if (member->stage == STAGE_GOING)
+      g_ptr_array_add(going, member);
+  }
+  g_ptr_array_sort(going, by_place);
+  for (guint i = 0; i < going->len; i++)
+    g_string_append_printf(text, "%s%s", i ? "\n" : "", ((const struct member *)going->pdata[i])->text);
+  return text;
+}
+
 static void tell_client_ready(struct coordinator *c)
 {
-  g_autoptr(GString) text = g_string_new(NULL);
-  for (guint i = 0; i < c->members->len; i++) {
-    const struct member *member = &g_array_index(c->members, struct member, i);
-    if (member->stage == STAGE_GOING)
-      g_string_append_printf(text, "%s%s", text->len ? "\n" : "", member->text);
-  }
+  g_autoptr(GString) text = members_text(c);
   struct run_ready ready = {.run = c->spec.run, .digest = setup_digest(c->setup), .text = text->str};
   loop_timer_cancel(c->loop, c->deadline);
   c->deadline = 0;

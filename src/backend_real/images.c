@@ -21,12 +21,28 @@ static gboolean same_layers(const struct image *image, const struct profile *pro
   return TRUE;
 }
 
+/* Of a model's image in the folder; g_free. */
+static char *image_path(const struct catalog *catalog, uint32_t model, const char *folder)
+{
+  g_autofree char *name = catalog_model_name(catalog, model);
+  return g_strdup_printf("%s/%s.dmi", folder, name);
+}
+
+uint32_t images_packed(const struct catalog *catalog, const char *folder)
+{
+  uint32_t packed = 0;
+  for (uint32_t m = 0; m < catalog_models(catalog); m++) {
+    g_autofree char *path = image_path(catalog, m, folder);
+    packed += g_file_test(path, G_FILE_TEST_EXISTS);
+  }
+  return packed;
+}
+
 static struct image *open_image(const struct images *images, uint32_t model, const char *folder,
                                 GError **error)
 {
   const struct profile *profile = catalog_profile(images->catalog, model);
-  g_autofree char *name = catalog_model_name(images->catalog, model);
-  g_autofree char *path = folder ? g_strdup_printf("%s/%s.dmi", folder, name) : NULL;
+  g_autofree char *path = folder ? image_path(images->catalog, model, folder) : NULL;
   if (!path || !g_file_test(path, G_FILE_TEST_EXISTS))
     return image_generate(profile, (uint64_t)g_str_hash(profile->name) << 32 |
                                        catalog_model(images->catalog, model)->variant);

@@ -9,6 +9,8 @@ struct images;
 
 /* folder: of packed images, or NULL. A file whose layers are not those of the model's profile is refused. */
 struct images *images_new(const struct catalog *catalog, const char *folder, GError **error);
+/* How many models of the catalog have a file there. */
+uint32_t images_packed(const struct catalog *catalog, const char *folder);
 void images_free(struct images *images);
 /* Computes the checksums of all layers, on all processors: a request must not wait for them.
  * DM_ERROR_INTERRUPTED: a signal waits (interrupt.h). */

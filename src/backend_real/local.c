@@ -14,6 +14,7 @@
 #include "backend_real/memory_file.h"
 #include "backend_real/metrics_http.h"
 #include "core/error.h"
+#include "harness/backend.h"
 
 #define STOP_MS 5000 /* then SIGKILL */
 
@@ -175,7 +176,10 @@ static char *read_endpoint(int fd, GError **error)
   ssize_t size = poll(&wait, 1, 10000) == 1 ? read(fd, line, sizeof line - 1) : -1;
   if (size > 0)
     return g_strdup(g_strstrip(line));
-  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "the controller's process did not start");
+  if (backend_interrupted())
+    g_set_error(error, DM_ERROR, DM_ERROR_INTERRUPTED, "interrupted before the controller's process started");
+  else
+    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "the controller's process did not start");
   return NULL;
 }
 

@@ -209,7 +209,9 @@ static void prepare(struct server *s, const uint8_t *data, size_t size)
     return;
   }
   g_autofree char *text = g_strdup_printf("%s %u: %s", s->kind->name, s->options->index, error->message);
-  g_warning("run %u: %s", spec.run, text);
+  g_log(G_LOG_DOMAIN,
+        g_error_matches(error, DM_ERROR, DM_ERROR_INTERRUPTED) ? G_LOG_LEVEL_MESSAGE : G_LOG_LEVEL_WARNING,
+        "run %u: %s", spec.run, text);
   frame_send(s, FRAME_FAILED, run_failed_pack(spec.run, text));
   run_close(s);
 }
@@ -313,8 +315,7 @@ static void on_lost(void *context, const char *why)
     link_free(s->link);
     link_open(s, RELINK_NS, &s->error);
   } else if (loss == LINK_REFUSED) {
-    g_set_error(&s->error, DM_ERROR, DM_ERROR_FAILED, "%s %u: %s", s->kind->name,
-                s->options->index, why);
+    g_set_error(&s->error, DM_ERROR, DM_ERROR_FAILED, "%s %u: %s", s->kind->name, s->options->index, why);
   }
   if (loss == LINK_ENDED)
     g_message("%s %u: %s", s->kind->name, s->options->index, why);

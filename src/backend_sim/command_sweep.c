@@ -136,8 +136,11 @@ static gboolean run_on_slurm(struct sweep *sweep, const struct arguments *a,
                                   .detach = a->detach,
                                   .quiet = a->sweep.quiet || a->sweep.json};
   g_autofree char *job = NULL;
-  if (!sweep_run_slurm(sweep, &options, interrupted, &job, error))
+  if (!sweep_run_slurm(sweep, &options, interrupted, &job, error)) {
+    if (sweep_count(sweep, TASK_WRITTEN) == 0) /* no job, no result: nothing to go on with */
+      sweep_close(sweep, NULL);
     return FALSE;
+  }
   if (!a->detach || !job)
     return conclude(sweep, &a->sweep, *interrupted != 0, error);
   printf("submitted job %s: %" G_GUINT64_FORMAT
