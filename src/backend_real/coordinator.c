@@ -67,16 +67,14 @@ void coordinator_fail(struct coordinator *c, const char *format, ...)
   coordinator_abandon(c);
 }
 
-static void waited_too_long(void *context, uint64_t tag)
+/* Servers of the experiment's beginning that have not come as far as the stage wants; g_free. */
+static char *missing_names(struct coordinator *c)
 {
-  struct coordinator *c = context;
-  (void)tag;
   GString *missing = g_string_new(NULL);
   enum member_stage wanted = c->stage == RUN_GATHERING   ? STAGE_LINKED
                              : c->stage == RUN_PREPARING ? STAGE_READY
                                                          : STAGE_GOING;
   const struct config *config = &c->setup->config;
-  c->deadline = 0;
   for (uint32_t i = 0; i < config->servers_at_start + config->memory_servers_at_start; i++) {
     gboolean gpu = i < config->servers_at_start;
     uint32_t index = gpu ? i : i - config->servers_at_start;
@@ -85,7 +83,15 @@ static void waited_too_long(void *context, uint64_t tag)
       g_string_append_printf(missing, "%s%s %u", missing->len ? ", " : "",
                              gpu ? "gpu-server" : "memory-server", index);
   }
-  g_autofree char *names = g_string_free(missing, FALSE);
+  return g_string_free(missing, FALSE);
+}
+
+static void waited_too_long(void *context, uint64_t tag)
+{
+  struct coordinator *c = context;
+  (void)tag;
+  g_autofree char *names = missing_names(c);
+  c->deadline = 0;
   coordinator_fail(c, "waited too long for %s", names);
 }
 
@@ -251,6 +257,10 @@ void coordinator_begin(struct coordinator *c, actor_id client, const uint8_t *da
   c->stage = RUN_GATHERING;
   wait_until(c, GATHER_NS);
   coordinator_members_changed(c);
+  if (c->stage == RUN_GATHERING) {
+    g_autofree char *names = missing_names(c);
+    g_message("run %u: waits for %s", c->spec.run, names);
+  }
 }
 
 /* --- the process

@@ -221,10 +221,27 @@ Test(calibrate, a_tiny_run_end_to_end)
  * -------------------------------------------------------------------------------------*/
 
 /* The simulator's own run, replayed, is itself: every error is 0, whatever the load. */
+static void change(const Site *site, const char *name, const char *sql)
+{
+  g_autofree char *path = g_build_filename(site, name, NULL);
+  sqlite3 *db;
+  cr_assert_eq(sqlite3_open(path, &db), SQLITE_OK);
+  cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
+  sqlite3_close(db);
+}
+
+/* A simulated run that passes for a real one: its figures are known to the last digit. */
+static void run_as_real(const Site *site, const char *name, const char *options)
+{
+  g_autofree char *words = g_strdup_printf("run @/tiny.ini --out @/%s --force --quiet%s", name, options);
+  run_good(site, "distmind-sim", words);
+  change(site, name, "UPDATE run SET backend = 'real'");
+}
+
 static void same_as_itself(const Site *site, const char *sets, const char *load)
 {
-  g_autofree char *words = g_strdup_printf("run @/tiny.ini --out @/sim.db --force --quiet %s", sets);
-  run_good(site, "distmind-sim", words);
+  g_autofree char *options = g_strconcat(" ", sets, NULL);
+  run_as_real(site, "sim.db", options);
   g_autoptr(Spawned) v = run(site, "distmind-sim", "validate @/sim.db --json");
   cr_assert_eq(v->status, 0, "%s", v->err);
   g_autofree char *expected = g_strdup_printf("\"load\": \"%s\"", load);
@@ -258,7 +275,7 @@ Test(validate, other_hardware_and_profiles_show)
   write_file(site, "slow/tiny.csv",
              "# warm_latency_ms: 3\nlayer,kind,param_bytes,compute_us\n"
              "a,conv,262144,300\nb,conv,0,100\nc,conv,524288,400\nd,fc,1048576,200\n");
-  run_good(site, "distmind-sim", "run @/tiny.ini --out @/sim.db --quiet --set workload.rate_rps=5");
+  run_as_real(site, "sim.db", " --set workload.rate_rps=5");
   g_autoptr(Spawned) hop =
       run(site, "distmind-sim", "validate @/sim.db --system distmind --hardware @/slow.ini --json");
   const char *p50 = strstr(hop->out, "\"latency_ms_p50\": {");
@@ -278,13 +295,13 @@ Test(validate, other_hardware_and_profiles_show)
 Test(validate, medians_over_databases_of_one_experiment)
 {
   g_autoptr(Site) site = site_new();
-  run_good(site, "distmind-sim", "run @/tiny.ini --out @/1.db --quiet --seed 1");
-  run_good(site, "distmind-sim", "run @/tiny.ini --out @/2.db --quiet --seed 2");
-  run_good(site, "distmind-sim", "run @/tiny.ini --out @/3.db --quiet --seed 3");
+  run_as_real(site, "1.db", " --seed 1");
+  run_as_real(site, "2.db", " --seed 2");
+  run_as_real(site, "3.db", " --seed 3");
   g_autoptr(Spawned) v = run(site, "distmind-sim", "validate @/1.db @/2.db @/3.db");
   cr_assert_eq(v->status, 0, "%s", v->err);
   cr_assert(strstr(v->out, "medians of 3 runs"), "%s", v->out);
-  run_good(site, "distmind-sim", "run @/tiny.ini --out @/4.db --quiet --set experiment.name=other");
+  run_as_real(site, "4.db", " --set experiment.name=other");
   refused(site, "distmind-sim", "validate @/1.db @/4.db",
           "expected a run of the experiment tiny as before, found other");
 }
@@ -299,19 +316,16 @@ static void refused_after(const Site *site, const char *sql, const char *says)
                   *bad = g_build_filename(site, "bad.db", NULL);
   g_autofree char *bytes = NULL;
   gsize size;
-  sqlite3 *db;
   cr_assert(g_file_get_contents(good, &bytes, &size, NULL) &&
             g_file_set_contents(bad, bytes, (gssize)size, NULL));
-  cr_assert_eq(sqlite3_open(bad, &db), SQLITE_OK);
-  cr_assert_eq(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK, "%s: %s", sql, sqlite3_errmsg(db));
-  sqlite3_close(db);
+  change(site, "bad.db", sql);
   refused(site, "distmind-sim", "validate @/bad.db", says);
 }
 
 Test(validate, malformed_databases_are_refused)
 {
   g_autoptr(Site) site = site_new();
-  run_good(site, "distmind-sim", "run @/tiny.ini --out @/good.db --quiet");
+  run_as_real(site, "good.db", "");
   static const struct {
     const char *sql, *says;
   } cases[] = {
@@ -340,6 +354,7 @@ Test(validate, malformed_databases_are_refused)
       {"UPDATE run SET processes = -3", "expected experiment_path, cores and processes"},
       {"ALTER TABLE run DROP COLUMN cores", "older version"},
       {"DELETE FROM run", "holds no run"},
+      {"UPDATE run SET backend = 'simulated'", "expected a run of distmind-real, found a simulated one"},
       {"PRAGMA user_version = 9", "layout 9"},
   };
   for (guint i = 0; i < G_N_ELEMENTS(cases); i++)
@@ -349,7 +364,7 @@ Test(validate, malformed_databases_are_refused)
 Test(validate, bad_usage_is_refused)
 {
   g_autoptr(Site) site = site_new();
-  run_good(site, "distmind-sim", "run @/tiny.ini --out @/good.db --quiet");
+  run_as_real(site, "good.db", "");
   write_file(site, "text.db", "no database");
   write_file(site, "bad.ini", "[hardware]\ncontrol_us = -1\n");
   refused(site, "distmind-sim", "validate", "expected REAL.db");
@@ -370,6 +385,12 @@ Test(validate, bad_usage_is_refused)
   refused(site, "distmind-real", "calibrate -o @/x.ini --only ssd", "expected --ssd-folder");
   refused(site, "distmind-real", "calibrate -o @/x.ini --only network --ssd-folder @", "does not measure it");
   refused(site, "distmind-real", "calibrate -o @/x.ini --device host --base @/none.ini", "none.ini");
+  refused(site, "distmind-real", "calibrate -o @/none/x.ini --device host", "cannot be written");
+  refused(site, "distmind-real", "calibrate -o @/x.ini --device host --profiles @/good.db/p",
+          "cannot be made");
+  refused(site, "distmind-real", "calibrate -o @/good.db --device host --profiles @/new", "exists already");
+  g_autofree char *unmade = g_build_filename(site, "new", NULL);
+  cr_assert_not(g_file_test(unmade, G_FILE_TEST_EXISTS), "a folder is left, with nothing in it");
   refused(site, "distmind-real",
           "calibrate -o @/x.ini --device host --base @/hardware/base.ini --profiles @/profiles/tiny_gpu",
           "expected another folder");

@@ -1,6 +1,8 @@
 /* From safetensors to an image: every tensor's bytes, layers by name, and files that must be refused. */
 #include <criterion/criterion.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "backend_real/checksum.h"
 #include "backend_real/image.h"
@@ -230,4 +232,35 @@ Test(safetensors, what_is_no_such_file)
                                               (const uint8_t *)"12345678", 8);
   cr_assert_not(image_pack(source, "/proc/none/out", NULL, NULL, &error));
   cr_assert(g_error_matches(error, DM_ERROR, DM_ERROR_FAILED));
+  g_clear_error(&error);
+  g_autofree char *pipe = g_build_filename(folder, "pipe", NULL);
+  cr_assert_eq(mkfifo(pipe, 0600), 0);
+  cr_assert_not(image_pack(pipe, out, NULL, NULL, &error)); /* and does not wait for who writes to it */
+  cr_assert(g_error_matches(error, DM_ERROR, DM_ERROR_INPUT));
+  g_clear_error(&error);
+  cr_assert_null(image_open(pipe, &error));
+  cr_assert(g_error_matches(error, DM_ERROR, DM_ERROR_INPUT));
+}
+
+/* By its own name, by a link to it: weights that cannot be had again are not written over. */
+Test(safetensors, is_never_packed_onto_itself)
+{
+  g_autoptr(Scratch) folder = scratch_new();
+  g_autofree char *source = safetensors_write(folder, "good", "{" T("a", "F32", "[2]", "[0,8]") "}",
+                                              (const uint8_t *)"12345678", 8);
+  g_autofree char *other = g_build_filename(folder, "other", NULL), *before = NULL;
+  gsize length;
+  cr_assert(g_file_get_contents(source, &before, &length, NULL) && link(source, other) == 0);
+  const char *const outs[] = {source, other};
+  for (size_t i = 0; i < G_N_ELEMENTS(outs); i++) {
+    g_autoptr(GError) error = NULL;
+    g_autofree char *after = NULL;
+    gsize left;
+    cr_assert_not(image_pack(source, outs[i], NULL, NULL, &error));
+    cr_assert(g_error_matches(error, DM_ERROR, DM_ERROR_INPUT) &&
+              strstr(error->message, "is the file that is to be packed"));
+    cr_assert(g_file_get_contents(outs[i], &after, &left, NULL) && left == length &&
+              memcmp(before, after, length) == 0);
+    cr_assert_eq(scratch_files(folder), 2);
+  }
 }

@@ -270,6 +270,13 @@ Test(sweep, refuses_bad_options_and_leaves_nothing)
       program_run(folder, "sweep", "x.ini", "--vary", "gpu_servers=1", "--slurm", "--slurm-options",
                   "--comment='", "--out", "x.db", NULL);
   expect_refused(quote, "--slurm-options", "quote", NULL);
+  /* Whether Slurm is there or not: it takes no such job. */
+  g_autoptr(ProgramOutcome) job =
+      program_run(folder, "sweep", "x.ini", "--vary", "cluster.gpu_servers=1", "--slurm", "--slurm-options",
+                  "--no-such-option-of-sbatch", "--out", "x.db", NULL);
+  g_autofree char *after = folder_list(folder);
+  cr_assert(job->status == 1 && strstr(job->err, "sbatch"), "%s", job->err);
+  cr_assert_str_eq(after, "x.ini", "left behind by a job that could not be submitted: %s", after);
   g_autoptr(ProgramOutcome) nothing = program_run(folder, "sweep", "x.ini", NULL);
   expect_refused(nothing, "--vary", NULL);
 }

@@ -43,6 +43,29 @@ static struct run_sums expect_run(ClusterLab *lab, const char *name, const char 
   return outcome_check(lab, client, database, what);
 }
 
+/* Servers link in any order; what they are is told by place. And the controller says for whom it waits. */
+Test(cluster, servers_are_told_in_the_order_of_their_places)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, CALM "workload.duration_s=0.2");
+  struct process *controller = lab_controller(lab), *client = lab_client(lab, "order", "");
+  cr_assert(process_says(controller, "waits for gpu-server 0, gpu-server 1, memory-server 0, memory-server 1",
+                         1, 30));
+  for (int i = 1; i >= 0; i--) {
+    struct process *memory = lab_memory_server(lab, i);
+    cr_assert(process_says(memory, "linked to the controller", 1, 30));
+    struct process *gpu = lab_gpu_server(lab, i);
+    cr_assert(process_says(gpu, "linked to the controller", 1, 30));
+  }
+  cr_assert(process_await(client, 60) && client->status == 0, "the run does not end well");
+  cr_assert_eq(
+      outcome_ask(
+          lab, "order.db",
+          "SELECT instr(notices, 'gpu-server 0: ') BETWEEN 1 AND instr(notices, 'gpu-server 1: ') AND "
+          "instr(notices, 'memory-server 0: ') BETWEEN 1 AND instr(notices, 'memory-server 1: ') FROM run"),
+      1);
+}
+
 Test(cluster, nobody_is_lost_in_a_calm_run)
 {
   g_autoptr(ClusterLab) lab = lab_new();

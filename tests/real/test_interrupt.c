@@ -25,6 +25,17 @@ static void long_experiment(ClusterLab *lab)
                       "cluster.host_cache_gb=0.2;cluster.gpu_model_gb=0.2;cluster.staging_gb=0.2");
 }
 
+/* Of a run that did not begin. */
+static void expect_nothing_kept(ClusterLab *lab)
+{
+  static const char *const names[] = {"x.db",         "x.db.partial", "x.rec",
+                                      "x.rec.client", "t.json",       "t.json.partial"};
+  for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+    g_autofree char *path = lab_path(lab, names[i]);
+    cr_assert_not(g_file_test(path, G_FILE_TEST_EXISTS), "%s is left", names[i]);
+  }
+}
+
 static void expect_prompt_end(struct process *process, int status, const char *what)
 {
   gboolean ended = process_await(process, LIMIT_S);
@@ -56,11 +67,33 @@ Test(interrupt, a_local_run_that_prepares_ends_at_once)
   g_autoptr(ClusterLab) lab = lab_new();
   long_experiment(lab);
   struct process *run = lab_start(lab, "run experiment.ini --local --device host --ssd-folder ssd --log info "
-                                       "--out x.db");
+                                       "--out x.db --record x.rec --timeline t.json");
   cr_assert(process_says(run, "under serverlessllm", 3, 60), "no run is prepared");
   kill(run->pid, SIGINT);
   expect_prompt_end(run, 130, "run");
   cr_assert(lab_await_empty(lab, LIMIT_S), "processes are left");
+  expect_nothing_kept(lab);
+}
+
+/* While the controller's process starts, keys are made, servers are started: the handler may not be there
+ * yet. */
+Test(interrupt, ctrl_c_in_the_first_moments)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, "workload.duration_s=60");
+  for (guint round = 0; round < 16; round++) {
+    struct process *run = lab_start(lab, "run experiment.ini --local --device host --out x.db --record x.rec "
+                                         "--timeline t.json");
+    g_usleep(round * 2000); /* the moment is the test's own choice */
+    kill(run->pid, SIGINT);
+    cr_assert(process_await(run, LIMIT_S), "round %u does not end", round);
+    g_autofree char *log = process_log(run);
+    cr_assert(run->status == 130, "round %u: status %d: %s", round, run->status, log);
+    cr_assert(lab_await_empty(lab, LIMIT_S), "round %u: processes are left", round);
+    if (strstr(log, "holds what was done"))
+      break; /* it has begun */
+    expect_nothing_kept(lab);
+  }
 }
 
 /* The terminal sends it to all processes; the command alone heeds it, and ends the others in order. */
