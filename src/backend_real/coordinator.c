@@ -289,8 +289,9 @@ gboolean coordinator_run(const struct hub_config *config, int metrics, const cha
   if (good) {
     if (metrics >= 0)
       c.metrics = metrics_http_new(c.loop, metrics, coordinator_metrics, &c);
-    g_message("controller: listening on %s%s", hub_endpoint(c.hub),
-              config->keys ? "" : ", without keys: for processes of this machine, whoever runs them");
+    g_message("controller: listening on %s", hub_endpoint(c.hub));
+    if (!config->keys)
+      g_message("controller: without keys: for processes of this machine, whoever runs them");
     if (listening)
       listening(context, hub_endpoint(c.hub));
     loop_run(c.loop);
