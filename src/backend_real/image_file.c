@@ -88,8 +88,7 @@ static gboolean check_header(const char *path, const struct image_header *header
                        "expected parameters at byte %" G_GUINT64_FORMAT ", found %" G_GUINT64_FORMAT,
                        data_offset, header->data_offset);
   if (file_bytes != data_offset + header->data_bytes)
-    return input_error(error, path, 0,
-                       "expected %" G_GUINT64_FORMAT " bytes, found %" G_GUINT64_FORMAT "%s",
+    return input_error(error, path, 0, "expected %" G_GUINT64_FORMAT " bytes, found %" G_GUINT64_FORMAT "%s",
                        data_offset + header->data_bytes, file_bytes,
                        file_bytes < data_offset + header->data_bytes ? ": truncated?" : "");
   return TRUE;

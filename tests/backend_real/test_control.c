@@ -131,11 +131,13 @@ Test(control, older_start_gives_way)
   cr_assert_str_eq(lab->log->str, "joined 2/1 5 127.0.0.1:4000; "
                                   "lost 2/1 its place was taken by one that started later; "
                                   "joined 2/1 6 127.0.0.1:4000; ");
-  lab_await(lab, lab->link[0].log, "lost the controller refused: its place was taken by one that started later; ");
+  lab_await(lab, lab->link[0].log,
+            "lost the controller refused: its place was taken by one that started later; ");
   lab_link(lab, 2, ACTOR_GPU_SERVER, 1, 6, &keys);
   lab_await(lab, lab->link[2].log, "lost the controller refused: its place is taken; ");
   lab_link(lab, 3, ACTOR_GPU_SERVER, 1, 2, &keys);
-  lab_await(lab, lab->link[3].log, "lost the controller refused: its place is taken by one that started later; ");
+  lab_await(lab, lab->link[3].log,
+            "lost the controller refused: its place is taken by one that started later; ");
   cr_assert_eq(lab_joined(lab, ACTOR_GPU_SERVER), 1);
   hub_send(lab->hub, SERVER(1), FRAME_GO, "", 0);
   lab_await(lab, lab->link[1].log, "frame GO 0; ");

@@ -49,9 +49,9 @@ Test(control_keys, link_with_a_wrong_key)
   memcpy(lab->hub_keys.public_key, other.public_key, KEY_TEXT); /* what links believe the hub's to be */
   lab->patience_ns = 500 * NS_PER_MS;
   lab_link(lab, 0, ACTOR_GPU_SERVER, 0, 1, &keys);
-  lab_await(
-      lab, lab->link[0].log,
-      "lost the controller gave no welcome in time (it broke off before the keys were proven: do they fit?); ");
+  lab_await(lab, lab->link[0].log,
+            "lost the controller gave no welcome in time (it broke off before the keys were proven: do they "
+            "fit?); ");
   lab_link(lab, 1, ACTOR_GPU_SERVER, 0, 1, NULL);
   lab_await(lab, lab->link[1].log, "lost the controller gave no welcome in time (");
   lab_free(lab);

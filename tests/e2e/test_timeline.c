@@ -234,21 +234,3 @@ Test(timeline, obeys_the_trace_event_format)
   g_hash_table_unref(lanes.bars);
   g_hash_table_unref(lanes.stages);
 }
-
-/* The rows of a trace are read as they come: the run is on when one is bad, and ends with nothing written. */
-Test(timeline, is_gone_with_a_run_that_fails)
-{
-  g_autoptr(Folder) folder = folder_new();
-  g_autoptr(GString) trace = g_string_new("arrival_s,model\n");
-  for (guint i = 0; i < 50000; i++)
-    g_string_append_printf(trace, "%g,resnet152-0\n", 0.001 * i);
-  g_string_append(trace, "soon,resnet152-0\n");
-  folder_write(folder, "t.csv", trace->str);
-  folder_write(folder, "x.ini", experiment);
-  g_autoptr(ProgramOutcome) outcome =
-      program_run(folder, "run", "x.ini", "--trace", "t.csv", "--system", "distmind", "--quiet", "--out",
-                  "x.db", "--timeline", "t.json", NULL);
-  expect_refused(outcome, "t.csv:50002", NULL);
-  g_autofree char *left = folder_list(folder);
-  cr_assert_str_eq(left, "t.csv x.ini");
-}
