@@ -63,4 +63,4 @@ mv "$partial" "$folder"
 trap - EXIT
 glibc=$(objdump -T "$folder"/bin/* "$folder"/lib/* 2>/dev/null | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -n 1)
 echo "$folder: $size_mb MB, needs ${glibc:-glibc} or newer"
-echo "there: $(basename "$folder")/run distmind-real doctor; $(basename "$folder")/run PROGRAM ARGUMENTS... of $(ls "$folder/bin" | xargs)"
+echo "copy it to the other machine; there: $(basename "$folder")/run distmind-real doctor"
