@@ -64,10 +64,23 @@ static gboolean check_identity(struct store_reader *reader, GError **error)
   return TRUE;
 }
 
+/* What a run or a sweep writes has another name until it is whole. */
+static const char *why_no_file(const char *path)
+{
+  g_autofree char *partial = g_strconcat(path, ".partial", NULL), *tasks = g_strconcat(path, ".tasks", NULL);
+  if (g_file_test(path, G_FILE_TEST_EXISTS))
+    return "is not a file";
+  if (g_file_test(tasks, G_FILE_TEST_IS_DIR))
+    return "no such file yet: its sweep is on, or was killed and its command goes on with it";
+  if (g_file_test(partial, G_FILE_TEST_EXISTS))
+    return "no such file yet: its run is on, or was killed and left the .partial beside it";
+  return "no such file";
+}
+
 struct store_reader *store_open(const char *path, GError **error)
 {
   if (!g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
-    input_error(error, path, 0, g_file_test(path, G_FILE_TEST_EXISTS) ? "is not a file" : "no such file");
+    input_error(error, path, 0, "%s", why_no_file(path));
     return NULL;
   }
   g_autoptr(StoreReader) reader = g_new0(struct store_reader, 1);

@@ -151,6 +151,8 @@ Test(sweep, interrupt_keeps_what_is_done)
   cr_assert(folder_await(folder, ".tasks"));
   g_autofree char *tasks = g_build_filename(folder, "x.db.tasks", NULL);
   cr_assert(folder_await(tasks, "task-000001.db"));
+  g_autoptr(ProgramOutcome) early = program_run(folder, "report", "x.db", NULL);
+  expect_refused(early, "x.db: no such file yet: its sweep is on", NULL);
   program_signal(program, SIGINT);
   g_autoptr(ProgramOutcome) outcome = program_finish(program);
   cr_assert_eq(outcome->status, 130, "%d: %s", outcome->status, outcome->err);
