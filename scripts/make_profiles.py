@@ -3,8 +3,8 @@
 
 A table's rows keep their bytes and their shares of the time; their sum becomes the warm latency on the other GPU:
 
-V100: ResNet-152, Inception v3 and BERT base take the warm latencies of a published p3.2xlarge run of resident models at
-  batch 8. DenseNet-201 takes its H200 latency times the mean V100/H200 ratio of ResNet-152 and Inception v3, GPT-2 its
+V100: ResNet-152, Inception v3 and BERT base take the warm latencies of resident models at batch 8 that PipeSwitch's authors
+  published of a run on a V100 (p3.2xlarge): github.com/netx-repo/PipeSwitch, log-1019.txt, figure 5, ready_model. DenseNet-201 takes its H200 latency times the mean V100/H200 ratio of ResNet-152 and Inception v3, GPT-2 its
   H200 latency times BERT base's ratio; both are marked estimated.
 L4: no run was at hand. FP32 arithmetic alone would make an L4 faster than a V100 (30.3 against 15.7 TFLOPS), memory
   bandwidth alone slower (300 against 900 GB/s; NVIDIA L4 and V100 SXM2 data sheets). Layers lie between the two, so each
@@ -68,7 +68,8 @@ def table_text(model, gpu, latency_ms, how, notes, rows):
     if how:
         lines += ["# estimated: true", "# source: warm latency is " + how]
     else:
-        lines += ["# source: warm latency of a published p3.2xlarge run of resident models at batch 8"]
+        lines += ["# source: warm latency of a resident model in PipeSwitch's published run on a p3.2xlarge (github.com/netx-repo/"
+                  "PipeSwitch, log-1019.txt, figure 5, ready_model)"]
     lines += ["# rows: layer times of the H200's table, scaled so that their sum is the warm latency; parameters are the same",
               "# host: unpickle_ms, first_inference_ms and swap_extra_ms are those measured on the H200's host, not this GPU's",
               "# made by: scripts/make_profiles.py", COLUMNS]

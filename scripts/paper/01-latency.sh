@@ -74,8 +74,12 @@ load is hidden behind the compute, and $(ask "SELECT printf('%.0f to %.0f', min(
 $(part_ms mps_process_start_s) ms of fork and context, $(profile_ms unpickle_ms) of unpickling, $(moved pageable_gbyte_s) of pageable copy and $(profile_ms first_inference_ms) of first inference, measured on an H200's host; that inference answers the request.
 ray copies the old model back, $(moved pageable_to_host_gbyte_s) ms of ResNet-152's bytes, and the new one up, $(moved pageable_gbyte_s); $(fixed 0 "$(calc "2 * $(profile_value tensors) * $(hardware_key p3dn ray_tensor_us) / 1000")") are of its $(profile_value tensors) tensors, each way one by one, and $(profile_ms swap_extra_ms) what a framework's
 .cpu() and .cuda() took beyond that on an H200's host: without a framework the same moves take as long there as bytes and tensors say (\`results/real-h200-paper.md\`). $(cached_all)
-Nothing is fitted to loads that others measured: in a published run on a p3.2xlarge pipelined loads from host memory took 43.5 (ResNet-152), 40.6 (Inception v3) and 53.8 ms (BERT base); here they take
+Nothing is fitted to loads that others measured: in PipeSwitch's published run on a p3.2xlarge, which the V100 profiles' warm
+latencies are from (github.com/netx-repo/PipeSwitch, log-1019.txt, figure 5), pipelined loads from host memory took 43.5 (ResNet-152), 40.6 (Inception v3) and 53.8 ms (BERT base); here they take
 $(fixed 1 "$(mean p3dn resnet152 distmind-cache)"), $(fixed 1 "$(mean p3dn inception_v3 distmind-cache)") and $(fixed 1 "$(mean p3dn bert_base distmind-cache)"), as nothing but the stages' own overheads is in the way.
+In the same run requests of MPS took 659.0, 464.3 and 522.2 ms, in processes made in advance, over unified memory, beside a training
+task (not the set-up of this part); against those the cut would be
+$(fixed 1 "$(calc "100 * (1 - $(mean p3dn resnet152 distmind-cache) / 659.0)")")%, $(fixed 1 "$(calc "100 * (1 - $(mean p3dn inception_v3 distmind-cache) / 464.3)")")% and $(fixed 1 "$(calc "100 * (1 - $(mean p3dn bert_base distmind-cache) / 522.2)")")%.
 
 *Today's machines*, mean latency, ms:
 

@@ -172,6 +172,12 @@ static gboolean is_header(const char *line, const char *key)
   return g_str_has_prefix(line, key);
 }
 
+/* What a framework's moves take beyond bytes and tensors (swap_extra_ms) goes: these moves have none. */
+static gboolean is_replaced(const char *line)
+{
+  return is_header(line, "warm_latency_ms") || is_header(line, "calibrated") || is_header(line, "swap");
+}
+
 /* One row: its bytes stay; its time is what the layer takes, or what checking its bytes takes where that is
  * more. */
 static void append_row(GString *text, const struct calibration *c, const struct calibrated_profile *p,
@@ -213,7 +219,7 @@ char *calibration_profile_text(const struct calibration *c, const struct calibra
       return NULL;
     if (!line)
       break;
-    if (is_header(line, "warm_latency_ms") || is_header(line, "calibrated") || !*g_strstrip(line))
+    if (is_replaced(line) || !*g_strstrip(line))
       continue;
     if (*line == '#' || !rows) {
       gboolean columns = *line != '#';

@@ -142,8 +142,7 @@ struct client *client_new(const struct cluster_file *file, GError **error)
   struct client *c = g_new0(struct client, 1);
   struct link_keys keys;
   struct link_config config;
-  struct hello hello = {
-      .role = ACTOR_CLIENT, .index = NO_INDEX, .epoch = (uint32_t)(g_get_real_time() / G_USEC_PER_SEC)};
+  struct hello hello = {.role = ACTOR_CLIENT, .index = NO_INDEX, .epoch = (uint64_t)g_get_real_time()};
   g_strlcpy(hello.version, program_version(), sizeof hello.version);
   c->loop = loop_new();
   if (cluster_file_link(file, &keys, &config, error))

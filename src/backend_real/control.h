@@ -54,7 +54,7 @@ const char *peer_name(actor_id peer);
 struct hello {
   enum actor_kind role;
   uint32_t index;    /* place in its pool; of a client NO_INDEX: any that is free */
-  uint32_t epoch;    /* grows with every start of that place: wall clock seconds will do */
+  uint64_t epoch;    /* grows with every start of that place: wall clock, us */
   char address[108]; /* where its data plane listens, "" = none */
   char version[64];  /* program_version() */
   char can[64];      /* transports that can be used there, comma-separated, "" = none */

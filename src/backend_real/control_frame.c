@@ -77,8 +77,10 @@ static const uint8_t *get_text(const uint8_t *at, const uint8_t *end, char *out,
   return at + length;
 }
 
-G_STATIC_ASSERT(16 + 1 + sizeof((struct hello){0}.address) + 1 + sizeof((struct hello){0}.version) + 1 +
-                    sizeof((struct hello){0}.can) <=
+#define HELLO_TEXTS 20 /* where they begin: after version, role, index and epoch */
+
+G_STATIC_ASSERT(HELLO_TEXTS + 1 + sizeof((struct hello){0}.address) + 1 + sizeof((struct hello){0}.version) +
+                    1 + sizeof((struct hello){0}.can) <=
                 HELLO_BYTES_MAX);
 
 size_t hello_encode(const struct hello *hello, uint8_t out[HELLO_BYTES_MAX])
@@ -86,8 +88,10 @@ size_t hello_encode(const struct hello *hello, uint8_t out[HELLO_BYTES_MAX])
   put32(out, CONTROL_PROTOCOL);
   put32(out + 4, hello->role);
   put32(out + 8, hello->index);
-  put32(out + 12, hello->epoch);
-  return (size_t)(put_text(put_text(put_text(out + 16, hello->address), hello->version), hello->can) - out);
+  put64(out + 12, hello->epoch);
+  return (
+      size_t)(put_text(put_text(put_text(out + HELLO_TEXTS, hello->address), hello->version), hello->can) -
+              out);
 }
 
 const char *hello_decode(const uint8_t *data, size_t size, struct hello *hello)
@@ -97,16 +101,16 @@ const char *hello_decode(const uint8_t *data, size_t size, struct hello *hello)
     return "a hello that is cut short";
   if (get32(data) != CONTROL_PROTOCOL)
     return "another version of the control protocol";
-  if (size < 16)
+  if (size < HELLO_TEXTS)
     return "a hello that is cut short";
   uint32_t role = get32(data + 4);
   if (role > ACTOR_MEMORY_SERVER || role == ACTOR_CONTROLLER)
     return "a hello of no known role";
   hello->role = (enum actor_kind)role;
   hello->index = get32(data + 8);
-  hello->epoch = get32(data + 12);
+  hello->epoch = get64(data + 12);
   const uint8_t *end = data + size;
-  const uint8_t *at = get_text(data + 16, end, hello->address, sizeof hello->address);
+  const uint8_t *at = get_text(data + HELLO_TEXTS, end, hello->address, sizeof hello->address);
   if (!at)
     return "a hello with an address that is none";
   at = get_text(at, end, hello->version, sizeof hello->version);

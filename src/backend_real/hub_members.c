@@ -164,7 +164,7 @@ void hub_replace(struct hub *hub, struct peer *peer)
 
 /* Of two who claim one place, the one that started later has it, if it is the same key's. NULL = it is free
  * now. */
-static const char *claim(struct hub *hub, const struct peer *peer, actor_id id, uint32_t epoch)
+static const char *claim(struct hub *hub, const struct peer *peer, actor_id id, uint64_t epoch)
 {
   struct peer *holder = hub_place(hub, id);
   if (!holder || holder->gone)

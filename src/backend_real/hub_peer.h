@@ -25,7 +25,7 @@ struct peer {
   char address[64];
   enum peer_state state;
   actor_id id;
-  uint32_t epoch;
+  uint64_t epoch;
   struct outbox *outbox;
   gboolean dirty;   /* something is to be sent */
   gboolean gone;    /* the connection is over, though frames of it may still be there to read */

@@ -327,12 +327,12 @@ static const struct link_ops link_ops = {
     .welcome = on_welcome, .frame = on_frame, .message = on_message, .lost = on_lost};
 
 /* The hub gives a place to the one with the highest epoch: an old connection that it has not missed yet must
- * not keep the new one out. */
+ * not keep the new one out, nor a process that was killed a moment ago the one that follows it. */
 static void link_open(struct server *s, int64_t timeout_ns, GError **error)
 {
   struct link_config config = s->options->link;
   struct hello hello = {.role = s->options->kind, .index = s->options->index};
-  s->epoch = MAX(s->epoch + 1, (uint32_t)(g_get_real_time() / G_USEC_PER_SEC));
+  s->epoch = MAX(s->epoch + 1, (uint64_t)g_get_real_time());
   hello.epoch = s->epoch;
   g_strlcpy(hello.version, program_version(), sizeof hello.version);
   g_autofree char *can = transports_usable();

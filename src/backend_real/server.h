@@ -34,7 +34,7 @@ struct server {
   struct metrics_http *metrics; /* NULL: not served */
   struct server_totals before;  /* of the runs that are over */
   struct recording *recording;  /* NULL: none */
-  uint32_t epoch;               /* of the link */
+  uint64_t epoch;               /* of the link */
   GError *error;                /* why it ends, NULL: it was asked to */
 
   /* Of the run; spec.run 0: none. */

@@ -39,7 +39,8 @@ static GLogWriterOutput write_log(GLogLevelFlags level, const GLogField *fields,
 static const char *hub_joined(void *context, actor_id peer, const struct hello *hello)
 {
   struct lab *lab = context;
-  g_string_append_printf(lab->log, "joined %u/%u %u %s; ", PEER_ARGS(peer), hello->epoch, hello->address);
+  g_string_append_printf(lab->log, "joined %u/%u %" G_GUINT64_FORMAT " %s; ", PEER_ARGS(peer), hello->epoch,
+                         hello->address);
   return lab->refuse;
 }
 
@@ -186,14 +187,14 @@ struct key_pair lab_keys(struct lab *lab, const char *name)
   return pair;
 }
 
-void lab_link(struct lab *lab, int number, enum actor_kind role, uint32_t index, uint32_t epoch,
+void lab_link(struct lab *lab, int number, enum actor_kind role, uint32_t index, uint64_t epoch,
               const struct key_pair *keys)
 {
   lab_link_to(lab, number, hub_endpoint(lab->hub), role, index, epoch, keys);
 }
 
 void lab_link_to(struct lab *lab, int number, const char *endpoint, enum actor_kind role, uint32_t index,
-                 uint32_t epoch, const struct key_pair *keys)
+                 uint64_t epoch, const struct key_pair *keys)
 {
   g_autoptr(GError) error = NULL;
   struct message_limits limits;

@@ -40,11 +40,11 @@ void lab_free(struct lab *lab);
 /* A pair of keys, authorized under this name; NULL: not authorized. */
 struct key_pair lab_keys(struct lab *lab, const char *name);
 /* Links place (role, index) with epoch, under these keys (NULL: none). */
-void lab_link(struct lab *lab, int number, enum actor_kind role, uint32_t index, uint32_t epoch,
+void lab_link(struct lab *lab, int number, enum actor_kind role, uint32_t index, uint64_t epoch,
               const struct key_pair *keys);
 /* The same to a hub that is not the lab's. */
 void lab_link_to(struct lab *lab, int number, const char *endpoint, enum actor_kind role, uint32_t index,
-                 uint32_t epoch, const struct key_pair *keys);
+                 uint64_t epoch, const struct key_pair *keys);
 /* Runs the loop until `log` holds the text; fails the test after some seconds. */
 void lab_await(struct lab *lab, const GString *log, const char *text);
 /* How many of a kind the hub counts as joined. */

@@ -14,9 +14,10 @@
 #include "spawned.h"
 #include "../harness/temporary.h"
 
-static const char profile_text[] = "# model: tiny\n# batch: 2\n# warm_latency_ms: 1\n# note: stays\n"
-                                   "layer,kind,param_bytes,compute_us\n"
-                                   "a,conv,262144,300\nb,conv,0,100\nc,conv,524288,400\nd,fc,1048576,200\n";
+static const char profile_text[] =
+    "# model: tiny\n# batch: 2\n# warm_latency_ms: 1\n# note: stays\n# swap_extra_ms: 3\n"
+    "layer,kind,param_bytes,compute_us\n"
+    "a,conv,262144,300\nb,conv,0,100\nc,conv,524288,400\nd,fc,1048576,200\n";
 
 static const char hardware_text[] =
     "[hardware]\ngpu = tiny_gpu   # a comment\ngpu_memory_gb = 1\nhost_memory_gb = 2\n"
@@ -134,6 +135,8 @@ Test(calibrate, a_profile_has_the_measured_latency_and_no_layer_faster_than_its_
   cr_assert_float_eq(p->timing[0].layer_ns[3] / p->timing[0].layer_ns[2], 1.0, 1e-3);
   cr_assert_float_eq(p->timing[0].layer_ns[0] / p->timing[0].layer_ns[1], 3.0, 1e-3);
   cr_assert(strstr(text, "# note: stays\n"));
+  cr_assert_gt(of->profile->timing[0].swap_extra_ns, 0);
+  cr_assert_eq(p->timing[0].swap_extra_ns, 0, "real moves are no framework's");
   g_autofree char *again_path = g_build_filename(site, "again.csv", NULL);
   cr_assert(g_file_set_contents(again_path, text, -1, NULL));
   g_autofree char *again = calibration_profile_text(&c, of, again_path, NULL);

@@ -120,20 +120,24 @@ Test(control, runs)
 /* --- places
  * -------------------------------------------------------------------------------------------------------*/
 
+#define EPOCH                                                                                                \
+  G_GUINT64_CONSTANT(1764515000000001) /* one that is killed is followed within the same second              \
+                                        */
+
 Test(control, older_start_gives_way)
 {
   struct lab *lab = lab_new(TRUE);
   struct key_pair keys = lab_keys(lab, "gpu");
-  lab_link(lab, 0, ACTOR_GPU_SERVER, 1, 5, &keys);
+  lab_link(lab, 0, ACTOR_GPU_SERVER, 1, EPOCH, &keys);
   lab_await(lab, lab->link[0].log, "welcome; ");
-  lab_link(lab, 1, ACTOR_GPU_SERVER, 1, 6, &keys);
+  lab_link(lab, 1, ACTOR_GPU_SERVER, 1, EPOCH + 1, &keys);
   lab_await(lab, lab->link[1].log, "welcome; ");
-  cr_assert_str_eq(lab->log->str, "joined 2/1 5 127.0.0.1:4000; "
+  cr_assert_str_eq(lab->log->str, "joined 2/1 1764515000000001 127.0.0.1:4000; "
                                   "lost 2/1 its place was taken by one that started later; "
-                                  "joined 2/1 6 127.0.0.1:4000; ");
+                                  "joined 2/1 1764515000000002 127.0.0.1:4000; ");
   lab_await(lab, lab->link[0].log,
             "lost the controller refused: its place was taken by one that started later; ");
-  lab_link(lab, 2, ACTOR_GPU_SERVER, 1, 6, &keys);
+  lab_link(lab, 2, ACTOR_GPU_SERVER, 1, EPOCH + 1, &keys);
   lab_await(lab, lab->link[2].log, "lost the controller refused: its place is taken; ");
   lab_link(lab, 3, ACTOR_GPU_SERVER, 1, 2, &keys);
   lab_await(lab, lab->link[3].log,

@@ -140,7 +140,7 @@ Test(control_hostile, malformed_hellos)
   struct lab *lab = lab_new(TRUE);
   struct key_pair keys = lab_good_peer(lab);
   struct hello hello = {.role = ACTOR_GPU_SERVER, .index = 5, .epoch = 1, .address = "10.0.0.1:80"};
-  const size_t address_at = FRAME_HEADER + 16;
+  const size_t address_at = FRAME_HEADER + 20;
 
   struct bytes b = hello_frame(&hello);
   b.data[address_at] = 200; /* longer than the frame */
