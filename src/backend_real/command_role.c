@@ -106,7 +106,8 @@ static gboolean run_controller(int argc, char **argv, GError **error)
   struct hub_config hub;
   int metrics;
   gboolean good = arguments_read(argc, argv, &a, error);
-  if (good && (a.address || a.rdma_device || a.index != NO_PLACE || a.first_gpu || a.gid_index != -1 || a.ssd_folder))
+  if (good &&
+      (a.address || a.rdma_device || a.index != NO_PLACE || a.first_gpu || a.gid_index != -1 || a.ssd_folder))
     good = input_error(error, NULL, 0,
                        "controller: --index, --address, --first-gpu, --rdma-device, --gid-index and "
                        "--ssd-folder are options of servers");

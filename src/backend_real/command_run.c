@@ -321,7 +321,7 @@ const struct command command_run = {
         "active\n"
         "  --gid-index I     with --local: of the port; default: the one of the local address\n"
         "  --pace GBIT_S     limits each server's traffic, so that loopback behaves like a NIC of that rate\n"
-        "  --images FOLDER   packed images NAME.dmi of the models (`model pack`); else bytes are generated\n"
+        "  --images FOLDER   packed images NAME.dmi of the models (`model pack`); bytes of others are generated\n"
         "  --ssd-folder F    with --local: on this machine's SSD, for systems that load from it "
         "(serverlessllm):\n"
         "                    models are written to F/gpu-server-N where they are not there yet, and stay\n"
