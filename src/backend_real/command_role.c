@@ -228,7 +228,7 @@ const struct command command_controller = {
         "           [--record FILE]\n\n"
         "Listens for servers and clients, and serves one run after another.\n\n" COMMON_HELP
         "Without keys it listens on loopback only.\n\n"
-        "Example:\n  distmind-real keygen controller && distmind-real keygen peers/gpu0\n"
+        "Example:\n  mkdir -p peers && distmind-real keygen controller && distmind-real keygen peers/gpu0\n"
         "  distmind-real controller --cluster cluster.ini\n",
 };
 
