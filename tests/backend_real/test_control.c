@@ -120,9 +120,8 @@ Test(control, runs)
 /* --- places
  * -------------------------------------------------------------------------------------------------------*/
 
-#define EPOCH                                                                                                \
-  G_GUINT64_CONSTANT(1764515000000001) /* one that is killed is followed within the same second              \
-                                        */
+/* One that is killed is followed within the same second. */
+#define EPOCH G_GUINT64_CONSTANT(1764515000000001)
 
 Test(control, older_start_gives_way)
 {
