@@ -1,6 +1,8 @@
 /* Safetensors files for tests; see safetensors_file.h. */
 #include "safetensors_file.h"
 
+#include "../harness/temporary.h"
+
 #include <criterion/criterion.h>
 #include <glib/gstdio.h>
 #include <string.h>
@@ -26,29 +28,16 @@ char *scratch_new(void)
   return folder;
 }
 
-/* Calls per file in it, if call is not NULL; counts them. */
-static unsigned each_file(const char *folder, int (*call)(const char *path))
-{
-  unsigned count = 0;
-  GDir *dir = g_dir_open(folder, 0, NULL);
-  for (const char *name; dir && (name = g_dir_read_name(dir)) != NULL; count++) {
-    g_autofree char *path = g_build_filename(folder, name, NULL);
-    if (call)
-      call(path);
-  }
-  if (dir)
-    g_dir_close(dir);
-  return count;
-}
-
 void scratch_remove(char *folder)
 {
-  each_file(folder, g_unlink);
-  g_rmdir(folder);
-  g_free(folder);
+  temporary_folder_remove(folder);
 }
 
 unsigned scratch_files(const char *folder)
 {
-  return each_file(folder, NULL);
+  g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+  unsigned count = 0;
+  while (dir && g_dir_read_name(dir))
+    count++;
+  return count;
 }
