@@ -15,7 +15,7 @@
 
 /* One command a process: its options and what it opened. */
 static struct {
-  gboolean local_wanted, share_gpus;
+  gboolean local_wanted, share_gpus, is_client; /* is_client: the command is `client` */
   char *cluster, *device, *transport, *images, *log, *log_format, *metrics, *record, *ssd_folder,
       *rdma_device;
   gint gid_index; /* -1: not given */
@@ -98,6 +98,10 @@ static gboolean rdma_check(GError **error)
 
 static gboolean options_check(const struct experiment *base, GError **error)
 {
+  if (real.is_client && (real.local_wanted || !real.cluster))
+    return input_error(error, NULL, 0,
+                       "client: expected --cluster CLUSTER.ini; `%s run --local` starts servers itself",
+                       g_get_prgname());
   if (real.local_wanted == (real.cluster != NULL))
     return input_error(error, NULL, 0,
                        "run: expected --local (a cluster on this machine) or --cluster CLUSTER.ini");
@@ -288,6 +292,12 @@ static gboolean run_command(int argc, char **argv, GError **error)
   }
   g_clear_error(&real.record_error);
   return good;
+}
+
+gboolean command_run_client(int argc, char **argv, GError **error)
+{
+  real.is_client = TRUE;
+  return run_command(argc, argv, error);
 }
 
 const struct command command_run = {

@@ -6,4 +6,7 @@
 
 extern const struct command command_run;
 
+/* The same of a cluster that is there, by --cluster alone. */
+gboolean command_run_client(int argc, char **argv, GError **error);
+
 #endif

@@ -4,7 +4,8 @@
 
 #include "harness/command.h"
 
-extern const struct command command_keygen, command_real_model, command_calibrate, command_doctor;
+extern const struct command command_client, command_keygen, command_real_model, command_calibrate,
+    command_doctor;
 
 extern const struct command *const real_commands[]; /* NULL-terminated */
 

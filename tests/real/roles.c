@@ -37,6 +37,6 @@ struct process *lab_memory_server(ClusterLab *lab, int index)
 struct process *lab_client(ClusterLab *lab, const char *name, const char *more)
 {
   return lab_start(lab,
-                   "run experiment.ini --cluster cluster.ini --device host --json --quiet --out %s.db%s%s",
+                   "client experiment.ini --cluster cluster.ini --device host --json --quiet --out %s.db%s%s",
                    name, *more ? " " : "", more);
 }
