@@ -2,7 +2,7 @@
  * own, by this one as a GPU server reads them: group after group, each cut over all memory servers, in reads
  * of at most READ_BYTES_MAX, so many under way a stream (as real_fetch.c), and what arrived is copied on to
  * the GPU meanwhile, as in a load: both go through the same host memory, and over loopback that is what
- * bounds them (on a machine with an H200, 16 processors: 148 to 151 Gbit/s beside copies, 158 to 180
+ * bounds them (on a machine with an H200, 16 processors: 148 to 151 Gbit/s beside copies, 158 to 206
  * without). See calibrate.h. */
 #include <errno.h>
 #include <stdio.h>
