@@ -1,6 +1,5 @@
 /* `calibrate`: a hardware file of this machine, measured. */
 #include <errno.h>
-#include <glib/gstdio.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,12 +106,6 @@ static gboolean refuse_existing(const char *path, GError **error)
          input_error(error, path, 0, "exists already; give another name, or --force to replace it");
 }
 
-static gboolean can_write_in(const char *folder, const char *path, GError **error)
-{
-  return g_access(folder, W_OK | X_OK) == 0 ||
-         input_error(error, path, 0, "cannot be written: %s", g_strerror(errno));
-}
-
 /* It is there, or may be made in the nearest folder above it that is. */
 static gboolean can_be_folder(const char *path, GError **error)
 {
@@ -124,7 +117,7 @@ static gboolean can_be_folder(const char *path, GError **error)
   }
   if (!g_file_test(at, G_FILE_TEST_IS_DIR))
     return input_error(error, path, 0, "cannot be made: %s", g_strerror(ENOTDIR));
-  return can_write_in(at, path, error);
+  return command_can_write_in(at, path, error);
 }
 
 /* Before anything is measured. */
@@ -137,7 +130,7 @@ static gboolean outputs_check(const struct arguments *a, const struct calibratio
     return input_error(error, a->profiles, 0,
                        "holds the profiles that are measured; expected another folder");
   g_autofree char *folder = g_path_get_dirname(a->out);
-  if (!can_write_in(folder, a->out, error) || (a->profiles && !can_be_folder(a->profiles, error)))
+  if (!command_can_write_in(folder, a->out, error) || (a->profiles && !can_be_folder(a->profiles, error)))
     return FALSE;
   if (!a->force && !refuse_existing(a->out, error))
     return FALSE;
@@ -228,20 +221,31 @@ static gboolean calibrate(const struct arguments *a, struct calibration *c, stru
   return TRUE;
 }
 
-static gboolean check_only(const struct arguments *a, GError **error)
+/* The first that is no part; NULL: none. */
+static const char *unknown_part(char **names)
 {
-  g_auto(GStrv) only = g_strsplit(!a->only ? "" : *a->only ? a->only : ",", ",", -1); /* of "", no part */
-  for (char **name = only; *name; name++) {
+  for (; *names; names++) {
     guint i = 0;
-    while (i < G_N_ELEMENTS(parts) && strcmp(parts[i].name, *name) != 0)
+    while (i < G_N_ELEMENTS(parts) && strcmp(parts[i].name, *names) != 0)
       i++;
     if (i == G_N_ELEMENTS(parts))
-      return input_error(error, NULL, 0, "--only: expected parts of control,network,ssd,device, found \"%s\"",
-                         *name);
+      return *names;
   }
+  return NULL;
+}
+
+static gboolean check_only(const struct arguments *a, GError **error)
+{
+  if (!a->only)
+    return TRUE;
+  g_auto(GStrv) names = g_strsplit(a->only, ",", -1);
+  const char *unknown = *names ? unknown_part(names) : "";
+  if (unknown)
+    return input_error(error, NULL, 0, "--only: expected parts of control,network,ssd,device, found \"%s\"",
+                       unknown);
   if (a->profiles && !part_chosen(a, "device"))
     return input_error(error, NULL, 0, "--profiles: --only %s measures none", a->only);
-  if (a->only && (a->ssd_folder != NULL) != part_chosen(a, "ssd"))
+  if ((a->ssd_folder != NULL) != part_chosen(a, "ssd"))
     return input_error(error, NULL, 0,
                        a->ssd_folder ? "--ssd-folder: --only %s does not measure it"
                                      : "--only %s: expected --ssd-folder, too",

@@ -1,10 +1,7 @@
 /* `plan`: the least value of a key for which a figure holds; see plan.h. */
 #include "backend_sim/command_sweep.h"
 
-#include <errno.h>
-#include <glib/gstdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "backend_sim/plan.h"
 #include "backend_sim/sweep_options.h"
@@ -96,10 +93,7 @@ static gboolean run_plan(struct sweep *sweep, const struct hold *hold, const str
 static gboolean check_plot(const char *path, GError **error)
 {
   g_autofree char *folder = g_path_get_dirname(path);
-  if (!plot_path_check(path, error))
-    return FALSE;
-  return g_access(folder, W_OK | X_OK) == 0 ||
-         input_error(error, path, 0, "cannot write: %s", g_strerror(errno));
+  return plot_path_check(path, error) && command_can_write_in(folder, path, error);
 }
 
 static gboolean check(const struct arguments *a, GError **error)

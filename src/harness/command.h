@@ -33,6 +33,9 @@ char **command_options(int argc, char **argv, const GOptionEntry *entries, GErro
 gboolean command_arguments(char **argv, char **arguments, guint least, guint most, const char *expected,
                            GError **error);
 
+/* Before long work: can files be made in the folder? DM_ERROR_INPUT names `path`, which is to be there. */
+gboolean command_can_write_in(const char *folder, const char *path, GError **error);
+
 /* The program's version, from git or the VERSION file at build time. */
 const char *program_version(void);
 

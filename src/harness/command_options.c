@@ -1,4 +1,8 @@
 /* Options and arguments of commands; see command.h. */
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <unistd.h>
+
 #include "core/error.h"
 #include "harness/command.h"
 
@@ -42,4 +46,10 @@ gboolean command_arguments(char **argv, char **arguments, guint least, guint mos
                        arguments[most], expected, g_get_prgname(), argv[0]);
   return input_error(error, NULL, 0, "%s: expected %s; `%s %s --help` shows how", argv[0], expected,
                      g_get_prgname(), argv[0]);
+}
+
+gboolean command_can_write_in(const char *folder, const char *path, GError **error)
+{
+  return g_access(folder, W_OK | X_OK) == 0 ||
+         input_error(error, path, 0, "cannot write: %s", g_strerror(errno));
 }

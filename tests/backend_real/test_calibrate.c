@@ -388,7 +388,8 @@ Test(validate, bad_usage_is_refused)
   refused(site, "distmind-real", "calibrate -o @/x.ini --only ssd", "expected --ssd-folder");
   refused(site, "distmind-real", "calibrate -o @/x.ini --only network --ssd-folder @", "does not measure it");
   refused(site, "distmind-real", "calibrate -o @/x.ini --device host --base @/none.ini", "none.ini");
-  refused(site, "distmind-real", "calibrate -o @/none/x.ini --device host", "cannot be written");
+  refused(site, "distmind-real", "calibrate -o @/none/x.ini --device host",
+          "x.ini: cannot write: No such file or directory");
   refused(site, "distmind-real", "calibrate -o @/x.ini --device host --profiles @/good.db/p",
           "cannot be made");
   refused(site, "distmind-real", "calibrate -o @/good.db --device host --profiles @/new", "exists already");
