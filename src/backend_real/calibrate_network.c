@@ -1,86 +1,26 @@
 /* Calibration of the data plane: loads over the transport, from memory servers that are processes of their
  * own, by this one as a GPU server reads them: group after group, each cut over all memory servers, in reads
- * of at most READ_BYTES_MAX, so many under way a stream (as real_fetch.c), and what arrived is copied on to
- * the GPU meanwhile, as in a load: both go through the same host memory, and over loopback that is what
- * bounds them (on a machine with an H200, 16 processors: 148 to 151 Gbit/s beside copies, 158 to 206
- * without). See calibrate.h. */
+ * of at most READ_BYTES_MAX, so many under way a stream (as real_fetch.c), and each group that arrived is
+ * copied on to the GPU meanwhile, as in a load: both go through the same host memory, and over loopback that
+ * is what bounds them (results/real-h200.md has figures). See calibrate.h. */
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "backend_real/calibrate.h"
 #include "backend_real/calibrate_gear.h"
+#include "backend_real/calibrate_shelf.h"
 #include "backend_real/fit.h"
-#include "backend_real/host_memory.h"
 #include "backend_real/loop.h"
 #include "backend_real/offspring.h"
 #include "backend_real/real_world.h"
 #include "core/error.h"
 
-/* A shelf holds SHELF_LOADS times what one load reads of it at most, and loads take turns at it: a memory
- * server's models are rarely in a processor's cache, which holds hundreds of MiB today. */
+/* A shelf holds SHELF_LOADS times what one load reads of it at most. Loads take turns at its memory, and at
+ * the reader's: of a cluster's models, few are in a processor's cache, which holds hundreds of MiB today. */
 enum { SHELVES = 2, SHELF_LOADS = 2, STREAM_READS = 16, REPEATS = 9, GROUPS_MAX = 64, POINTS_MAX = 32 };
 
-#define READER   ACTOR(ACTOR_GPU_SERVER, 0)
 #define LIMIT_NS (60 * NS_PER_S)
-
-/* --- a memory server's process
- * ---------------------------------------------------------------------------------------*/
-
-struct shelf_part {
-  const struct transport_ops *transport;
-  struct transport_options options;
-  struct ticket_secret secret;
-  uint64_t bytes;
-  uint32_t index;
-  int letters; /* socket to the reader's process */
-};
-
-static void post_to_reader(void *context, actor_id reader, const void *letter, size_t size)
-{
-  const struct shelf_part *part = context;
-  (void)reader;
-  if (send(part->letters, letter, size, MSG_NOSIGNAL) < 0)
-    _exit(1);
-}
-
-/* Until the reader's process ends. */
-static void answer_letters(const struct shelf_part *part, struct shelf *shelf)
-{
-  uint8_t letter[LETTER_BYTES_MAX];
-  ssize_t size;
-  while ((size = recv(part->letters, letter, sizeof letter, 0)) > 0)
-    part->transport->shelf_letter(shelf, READER, letter, (size_t)size);
-}
-
-static void shelf_main(void *context, int out)
-{
-  struct shelf_part *part = context;
-  struct host_memory memory = {NULL};
-  if (!host_memory_map(&memory, part->bytes, TRUE, NULL))
-    return;
-  struct shelf_config config = {.memory = {memory.base, memory.bytes},
-                                .address = "127.0.0.1:0",
-                                .index = part->index,
-                                .options = part->options,
-                                .post = part->transport->shelf_letter ? post_to_reader : NULL,
-                                .context = part};
-  struct shelf *shelf = part->transport->shelf_new(&config, NULL);
-  struct range whole = {0, part->bytes};
-  const struct ranges place = {.range = &whole, .count = 1};
-  if (!shelf)
-    return;
-  part->transport->shelf_admit(shelf, READER, &part->secret);
-  part->transport->shelf_serve(shelf, 0, 0, part->bytes, &place);
-  if (dprintf(out, "%s\n", part->transport->shelf_address(shelf)) <= 0)
-    return;
-  if (part->transport->shelf_letter)
-    answer_letters(part, shelf);
-  for (;;)
-    pause();
-}
 
 /* --- one load
  * -------------------------------------------------------------------------------------------------------*/
@@ -114,7 +54,8 @@ struct lab {
     struct watch *watch;
   } mailbox[SHELVES];
   uint64_t bytes; /* of the largest load */
-  uint64_t from;  /* where each shelf's part of the next load begins */
+  uint64_t from;  /* where in each shelf the next load begins */
+  uint64_t into;  /* and where in each stream's half of the arena it goes */
 
   /* Of the load under way. */
   struct note begun;
@@ -136,7 +77,7 @@ static void pump(struct lab *lab)
       read->stream = s;
       read->group = stream->group;
       read->bytes = (uint32_t)MIN(lab->part - stream->at, READ_BYTES_MAX);
-      read->to = s * lab->bytes + offset;
+      read->to = s * lab->bytes + lab->into + offset;
       stream->at += read->bytes;
       if (stream->at == lab->part) {
         stream->at = 0;
@@ -153,17 +94,22 @@ static void load_begun(struct note *note)
   pump((struct lab *)(void *)((char *)note - offsetof(struct lab, begun)));
 }
 
+static void copy_group(struct lab *lab, uint32_t group)
+{
+  for (uint32_t s = 0; s < lab->streams; s++)
+    gear_copy(&lab->gear, s * lab->bytes + lab->into + group * lab->part, lab->part, 0);
+}
+
 static void read_noted(struct note *note)
 {
   struct lab_read *read = (struct lab_read *)note;
   struct lab *lab = read->lab;
   struct stream *stream = &lab->stream[read->stream];
   lab->failed |= !read->good;
-  gear_copy(&lab->gear, read->to, read->bytes, 0);
   lab->missing[read->group] -= read->bytes;
   stream->free[stream->frees++] = (uint32_t)(read - stream->read);
   while (lab->arrived < lab->groups && lab->missing[lab->arrived] == 0)
-    lab->arrived++;
+    copy_group(lab, lab->arrived++);
   pump(lab);
   if (lab->failed || lab->arrived == lab->groups)
     loop_quit(lab->gear.loop);
@@ -184,14 +130,21 @@ static void too_late(void *context, uint64_t tag)
   loop_quit(lab->gear.loop);
 }
 
+/* On by `bytes` in a memory of `size`, and to its beginning where the next so many do not fit. */
+static void take_turn(uint64_t *at, uint64_t bytes, uint64_t size)
+{
+  *at += bytes;
+  if (*at + bytes > size)
+    *at = 0;
+}
+
 static void load_begin(struct lab *lab, uint32_t streams, uint32_t groups, uint64_t bytes)
 {
   lab->streams = streams;
   lab->groups = groups;
   lab->part = bytes / streams / groups;
-  lab->from += lab->part * groups;
-  if (lab->from + lab->part * groups > lab->bytes * SHELF_LOADS)
-    lab->from = 0;
+  take_turn(&lab->from, lab->part * groups, lab->bytes * SHELF_LOADS);
+  take_turn(&lab->into, lab->part * groups, lab->bytes);
   lab->arrived = 0;
   for (uint32_t g = 0; g < groups; g++)
     lab->missing[g] = lab->part * streams;
@@ -250,11 +203,11 @@ static gboolean measure_point(struct lab *lab, uint32_t streams, uint32_t groups
   return TRUE;
 }
 
-/* From the largest profile down to an eighth of it, each whole and cut into groups. */
+/* From the largest profile down to an eighth of it, each cut into groups. */
 static gboolean measure_curve(struct lab *lab, uint32_t streams, double from, double to, struct fit *fit,
                               GError **error)
 {
-  static const uint32_t groups[] = {1, 8, GROUPS_MAX};
+  static const uint32_t groups[] = {4, 16, GROUPS_MAX};
   struct fit_point point[POINTS_MAX];
   guint points = 0, all = 4 * G_N_ELEMENTS(groups);
   double unused;
@@ -298,7 +251,7 @@ static gboolean measure(struct lab *lab, GError **error)
                   "measured: of the same loads, what neither bytes nor groups explain; standard error %.1f",
                   two.error[0] / 1e3);
   calibration_set(c, KEY_NET_GROUP, two.c[1] / 1e3,
-                  "measured: of the same loads, cut into 1, 8 and 64 groups; standard error %.2f",
+                  "measured: of the same loads, cut into 4, 16 and 64 groups; standard error %.2f",
                   two.error[1] / 1e3);
   return TRUE;
 }
@@ -318,7 +271,8 @@ static gboolean open_shelves(struct lab *lab, struct shelf_part *part, char addr
     lab->mailbox[s].fd = ends[0];
     part->index = s;
     part->letters = ends[1];
-    gboolean good = offspring_start(&lab->shelf[s], shelf_main, part, address[s], sizeof address[s], error);
+    gboolean good =
+        offspring_start(&lab->shelf[s], calibrate_shelf_main, part, address[s], sizeof address[s], error);
     close(ends[1]);
     if (!good)
       return FALSE;
@@ -350,7 +304,7 @@ static gboolean open_reader(struct lab *lab, const struct shelf_part *part, char
   if (!gear_open(&lab->gear, lab->c, lab->bytes * SHELVES, error))
     return FALSE;
   struct reader_config config = {.memory = {lab->gear.memory.base, lab->gear.memory.bytes},
-                                 .self = READER,
+                                 .self = CALIBRATE_READER,
                                  .options = part->options,
                                  .ended = read_ended,
                                  .post = writes ? post_to_shelf : NULL,
