@@ -99,10 +99,16 @@ static void read_begin(struct real_world *rw, const struct fetch_op *fetch, stru
                     read->bytes, tag);
 }
 
-/* Bytes of a read that begins at `offset` and has `left` before it. An SSD's end where blocks end. */
-static uint64_t read_size(const struct fetch_op *fetch, uint64_t offset, uint64_t left)
+/* Bytes of a read `at` bytes after the beginning of a piece. From a memory server: a piece is cut into equal
+ * reads, as many for each connection, so that its last ones come at about the same time and not behind reads
+ * of the next group. From an SSD they end where blocks end. */
+static uint64_t read_size(const struct fetch_op *fetch, const struct piece *piece, uint64_t at)
 {
-  return MIN(left, is_remote(fetch) ? READ_BYTES_MAX : SSD_READ_MAX - offset % SSD_READ_MAX);
+  if (!is_remote(fetch))
+    return MIN(piece->length - at, SSD_READ_MAX - (piece->offset + at) % SSD_READ_MAX);
+  uint64_t rounds = (piece->length - 1) / (READ_LANES * READ_BYTES_MAX) + 1;
+  uint64_t bytes = (piece->length - 1) / (rounds * READ_LANES) + 1;
+  return MIN(piece->length - at, MAX((bytes + 4095) & ~4095ULL, READ_BYTES_LEAST));
 }
 
 /* The next read of the stream's present piece: within one range of memory, and one turn of the ring. */
@@ -112,7 +118,7 @@ static void ask(struct real_world *rw, struct fetch_op *fetch, uint32_t index)
   struct fetch_stream *stream = &fetch->stream[index];
   const struct piece *piece = &plan->piece[stream->piece];
   uint64_t offset = piece->offset + stream->at, here;
-  uint64_t bytes = read_size(fetch, offset, piece->length - stream->at);
+  uint64_t bytes = read_size(fetch, piece, stream->at);
   uint64_t place = (offset - fetch->base) % fetch->ring;
   uint64_t to = ranges_piece(&fetch->place, place, MIN(bytes, fetch->ring - place), &here);
   struct read *read = read_take(rw);

@@ -118,6 +118,10 @@ struct transport_ops {
 };
 
 #define READ_BYTES_MAX (1U << 20)
+/* Who has many bytes to read does best with a multiple of READ_LANES reads of one size, and none smaller than
+ * READ_BYTES_LEAST but the last. */
+#define READ_LANES       4U
+#define READ_BYTES_LEAST (64U << 10)
 
 /* NULL-terminated, best first. */
 const struct transport_ops *const *transports(void);

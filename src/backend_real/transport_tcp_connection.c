@@ -91,13 +91,27 @@ static gboolean load_answer(struct connection *c, struct answer *a, uint64_t fro
   return at == answer_end(a);
 }
 
-/* As many answers as go into one call of about `limit` bytes. FALSE: the first is a breach. */
+/* When the answer begins to go, if that is later than now; or 0. It is put on the link when its turn in the
+ * connection comes, so that connections share the link answer by answer. */
+static gint64 waits_until(const struct connection *c, struct answer *a)
+{
+  uint64_t bytes = WIRE_REPLY_BYTES + a->request.bytes + WIRE_END_BYTES;
+  if (!c->shelf->out)
+    return 0;
+  if (!a->begin_ns)
+    a->begin_ns = pace_put(c->shelf->out, bytes, a->came_ns).begin_ns;
+  return a->begin_ns > poller_clock() ? a->begin_ns : 0;
+}
+
+/* As many answers as may go now, in one call of about `limit` bytes. FALSE: the first is a breach. */
 static gboolean load_answers(struct connection *c, uint64_t limit, struct shipment *shipment)
 {
   shipment->pieces = 0;
   shipment->bytes = 0;
   for (uint32_t i = 0; i < c->answers; i++) {
     struct answer *a = answer_at(c, i);
+    if (i > 0 && waits_until(c, a))
+      return TRUE;
     if (!a->decided && !decide(c, a))
       return i > 0;
     /* A payload in one piece takes three with head and end. */
@@ -175,11 +189,10 @@ static enum step step_over(struct connection *c, const char *why)
 static enum step ship(struct connection *c, uint64_t *budget, gint64 *again_ns)
 {
   uint64_t limit = TURN_BYTES + WIRE_REPLY_BYTES + WIRE_END_BYTES, asked = 0;
-  if (!(limit = pace_share_take(&c->out, limit, again_ns)))
+  if (c->sent == 0 && (*again_ns = waits_until(c, answer_at(c, 0))))
     return STEP_LATER;
   ssize_t sent = send_answers(c, limit, &asked);
   int error = errno;
-  pace_share_return(&c->out, limit - MAX(sent, 0));
   if (sent == 0)
     return step_over(c, "asks for bytes that were never served");
   if (sent < 0 && (error == EAGAIN || error == EINTR))
@@ -192,20 +205,22 @@ static enum step ship(struct connection *c, uint64_t *budget, gint64 *again_ns)
   return (uint64_t)sent < asked ? STEP_BLOCKED : STEP_ON;
 }
 
-static enum step take_frame(struct connection *c, const struct wire_frame *frame)
+static enum step take_frame(struct connection *c, const struct wire_frame *frame, uint64_t bytes)
 {
+  struct pace *in = c->shelf->in;
+  gint64 came_ns = in ? pace_put(in, bytes, poller_clock()).end_ns : 0;
   if (frame->kind == WIRE_TICKET) {
     const char *why = shelf_check_ticket(c->shelf, c, &frame->ticket);
     return why ? step_over(c, why) : STEP_ON;
   }
   if (!wire_rights_have(&c->rights, frame->request.model))
     return step_over(c, "asks for a model for which it has no ticket");
-  *answer_at(c, c->answers++) = (struct answer){.request = frame->request};
+  *answer_at(c, c->answers++) = (struct answer){.request = frame->request, .came_ns = came_ns};
   return STEP_ON;
 }
 
 /* Reads what there is. *drained: the socket had no more than that. */
-static enum step take_input(struct connection *c, gboolean *drained, gint64 *again_ns)
+static enum step take_input(struct connection *c, gboolean *drained)
 {
   if (*drained)
     return STEP_BLOCKED;
@@ -213,13 +228,9 @@ static enum step take_input(struct connection *c, gboolean *drained, gint64 *aga
   c->input_end -= c->input_begin;
   c->input_begin = 0;
   uint64_t room = sizeof c->input - c->input_end;
-  if (!(room = pace_share_take(&c->in, room, again_ns)))
-    return STEP_LATER;
   ssize_t got = recv(c->pollee.fd, c->input + c->input_end, room, 0);
-  int error = errno;
-  pace_share_return(&c->in, room - MAX(got, 0));
-  if (got < 0 && (error == EAGAIN || error == EINTR))
-    return error == EAGAIN ? STEP_BLOCKED : STEP_ON;
+  if (got < 0 && (errno == EAGAIN || errno == EINTR))
+    return errno == EAGAIN ? STEP_BLOCKED : STEP_ON;
   if (got <= 0)
     return step_over(c, NULL);
   c->input_end += got;
@@ -228,18 +239,18 @@ static enum step take_input(struct connection *c, gboolean *drained, gint64 *aga
 }
 
 /* Takes in the frames that are there, until there are answers enough for one call. Reads more of them only
- * where there is nothing to answer, so that a reader that does not read its answers is not read from. */
-static enum step take_in(struct connection *c, gboolean *drained, gint64 *again_ns)
+ * where there is nothing to answer now, so that a reader that does not read its answers is not read from. */
+static enum step take_in(struct connection *c, gboolean *drained)
 {
   while (c->answers < CONNECTION_ANSWERS) {
     struct wire_frame frame;
     int size = wire_frame_parse(c->input + c->input_begin, c->input_end - c->input_begin, &frame);
     if (size < 0)
       return step_over(c, "sent what is neither a ticket nor a request");
-    if (size == 0)
-      return c->answers ? STEP_ON : take_input(c, drained, again_ns);
+    if (size == 0 && c->answers && (c->sent || !waits_until(c, answer_at(c, 0))))
+      return STEP_ON;
     c->input_begin += size;
-    enum step step = take_frame(c, &frame);
+    enum step step = size == 0 ? take_input(c, drained) : take_frame(c, &frame, size);
     if (step != STEP_ON)
       return step;
   }
@@ -255,8 +266,8 @@ enum turn connection_turn(struct connection *c, gint64 *again_ns)
     return TURN_OVER;
   }
   while (budget > 0) {
-    enum step step = take_in(c, &drained, again_ns);
-    if (step == STEP_ON && c->answers)
+    enum step step = take_in(c, &drained);
+    if ((step == STEP_ON || step == STEP_BLOCKED) && c->answers)
       step = ship(c, &budget, again_ns);
     switch (step) {
     case STEP_ON:

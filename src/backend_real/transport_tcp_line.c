@@ -76,14 +76,14 @@ static gboolean put_request(struct line *line)
 
 static enum step flush(struct line *line, gint64 *again_ns)
 {
-  uint64_t bytes = line->output_end - line->output_begin;
-  if (!(bytes = pace_share_take(&line->out, bytes, again_ns)))
+  if (line->send_ns && line->send_ns > poller_clock()) {
+    *again_ns = line->send_ns;
     return STEP_LATER;
-  ssize_t sent = send(line->pollee.fd, line->output + line->output_begin, bytes, MSG_NOSIGNAL);
-  int error = errno;
-  pace_share_return(&line->out, bytes - MAX(sent, 0));
+  }
+  ssize_t sent = send(line->pollee.fd, line->output + line->output_begin,
+                      line->output_end - line->output_begin, MSG_NOSIGNAL);
   if (sent < 0)
-    return step_error(line, error);
+    return step_error(line, errno);
   line->output_begin += sent;
   if (line->output_begin == line->output_end)
     line->output_begin = line->output_end = 0;
@@ -96,8 +96,11 @@ static enum step ask(struct line *line, gint64 *again_ns)
   uint64_t given = reader_given(line);
   enum step step = STEP_ON;
   while (step == STEP_ON) {
+    uint32_t before = line->output_end;
     while (line->asked < given && put_request(line))
       ;
+    if (line->reader->out && line->output_end > before)
+      line->send_ns = pace_put(line->reader->out, line->output_end - before, poller_clock()).begin_ns;
     if (line->output_begin == line->output_end)
       break;
     step = flush(line, again_ns);
@@ -106,6 +109,15 @@ static enum step ask(struct line *line, gint64 *again_ns)
 }
 
 /* --- answers */
+
+/* A payload begins to come, all of which the other end has put on its link. */
+static void payload_begins(struct line *line)
+{
+  uint64_t bytes = WIRE_REPLY_BYTES + line->read[line->answered % LINE_READS].bytes + WIRE_END_BYTES;
+  line->awaits = LINE_PAYLOAD;
+  if (line->reader->in)
+    line->due_ns[line->answered % LINE_READS] = pace_put(line->reader->in, bytes, poller_clock()).end_ns;
+}
 
 static void answered(struct line *line, gboolean good)
 {
@@ -138,10 +150,11 @@ static const char *take_frames(struct line *line)
         return "sent a malformed answer";
       consume(line, WIRE_REPLY_BYTES);
       line->received = 0;
+      line->due_ns[line->answered % LINE_READS] = 0;
       if (!reply.bytes)
         answered(line, FALSE);
       else
-        line->awaits = LINE_PAYLOAD;
+        payload_begins(line);
     } else {
       return NULL;
     }
@@ -150,18 +163,16 @@ static const char *take_frames(struct line *line)
 
 /* Where the next bytes belong: the rest of a payload, straight to its place, and a little of what comes after
  * it; never more. */
-static uint32_t gather(struct line *line, uint64_t limit, struct iovec piece[2])
+static uint32_t gather(struct line *line, struct iovec piece[2])
 {
   uint32_t pieces = 0;
   if (line->awaits == LINE_PAYLOAD) {
     const struct read *read = &line->read[line->answered % LINE_READS];
-    uint64_t bytes = MIN(read->bytes - line->received, limit);
-    piece[pieces++] = (struct iovec){read->at + line->received, bytes};
-    limit -= bytes;
+    piece[pieces++] = (struct iovec){read->at + line->received, read->bytes - line->received};
   }
   /* What follows a head may be payload, so nothing is taken beyond one. */
   uint64_t frames = line->awaits == LINE_HEAD ? WIRE_REPLY_BYTES : WIRE_END_BYTES + WIRE_REPLY_BYTES;
-  uint64_t room = MIN(frames - line->input_bytes, limit);
+  uint64_t room = frames - line->input_bytes;
   if (room)
     piece[pieces++] = (struct iovec){line->input + line->input_bytes, room};
   return pieces;
@@ -182,23 +193,18 @@ static void took(struct line *line, uint64_t bytes)
 }
 
 /* Reads once. *drained: the socket had no more. */
-static enum step take(struct line *line, uint64_t *budget, gboolean *drained, gint64 *again_ns)
+static enum step take(struct line *line, uint64_t *budget, gboolean *drained)
 {
-  uint64_t limit = TURN_BYTES + sizeof line->input;
   if (*drained)
     return STEP_BLOCKED;
-  if (!(limit = pace_share_take(&line->in, limit, again_ns)))
-    return STEP_LATER;
   struct iovec piece[2];
-  uint32_t pieces = gather(line, limit, piece);
+  uint32_t pieces = gather(line, piece);
   uint64_t asked = piece[0].iov_len + (pieces > 1 ? piece[1].iov_len : 0);
   ssize_t got = readv(line->pollee.fd, piece, (int)pieces);
-  int error = errno;
-  pace_share_return(&line->in, limit - MAX(got, 0));
   if (got == 0)
     return step_over(line, "closed by the other end");
   if (got < 0)
-    return step_error(line, error);
+    return step_error(line, errno);
   took(line, got);
   *budget -= MIN(*budget, (uint64_t)got);
   *drained = (uint64_t)got < asked && !line->pollee.hung_up;
@@ -207,13 +213,36 @@ static enum step take(struct line *line, uint64_t *budget, gboolean *drained, gi
 }
 
 /* Takes in what there is, as long as there is room for what was answered and not ended. */
-static enum step take_in(struct line *line, uint64_t *budget, gint64 *again_ns)
+static enum step take_in(struct line *line, uint64_t *budget)
 {
   gboolean drained = FALSE;
   enum step step = STEP_ON;
   while (step == STEP_ON && *budget > 0 && line->answered - line->begin < LINE_READS / 2)
-    step = take(line, budget, &drained, again_ns);
+    step = take(line, budget, &drained);
   return step;
+}
+
+/* Number of the first read that is not to end yet. */
+static uint64_t due(const struct line *line)
+{
+  uint64_t n = line->begin;
+  gint64 now = 0;
+  for (; n < line->answered; n++) {
+    gint64 due_ns = line->due_ns[n % LINE_READS];
+    if (due_ns > now && due_ns > (now = poller_clock()))
+      break;
+  }
+  return n;
+}
+
+/* Ends what is due, and counts what came. FALSE: neither is. */
+static gboolean let_go(struct line *line)
+{
+  uint64_t until = due(line);
+  if (until == line->begin && line->came == line->answered)
+    return FALSE;
+  reader_ended(line, until);
+  return TRUE;
 }
 
 static enum step begin(struct line *line)
@@ -232,20 +261,21 @@ enum turn line_turn(struct line *line, gint64 *again_ns)
   }
   enum step step = line->pollee.fd < 0 ? begin(line) : STEP_ON;
   gboolean more = step == STEP_ON;
-  gint64 ask_ns = 0, take_ns = 0;
-  while (more && step != STEP_OVER && budget > 0) {
-    ask_ns = take_ns = 0;
+  gint64 ask_ns = 0;
+  while (more && budget > 0) {
+    ask_ns = 0;
     step = ask(line, &ask_ns);
     if (step != STEP_OVER)
-      step = take_in(line, &budget, &take_ns);
-    more = step != STEP_OVER && line->answered != line->begin;
-    if (more)
-      reader_ended(line);
+      step = take_in(line, &budget);
+    if (step == STEP_OVER)
+      return TURN_OVER;
+    more = let_go(line);
   }
   if (step == STEP_OVER)
     return TURN_OVER;
   if (budget == 0)
     return TURN_AGAIN;
-  *again_ns = ask_ns && take_ns ? MIN(ask_ns, take_ns) : MAX(ask_ns, take_ns);
+  gint64 due_ns = line->begin < line->answered ? line->due_ns[line->begin % LINE_READS] : 0;
+  *again_ns = ask_ns && due_ns ? MIN(ask_ns, due_ns) : MAX(ask_ns, due_ns);
   return *again_ns ? TURN_LATER : TURN_BLOCKED;
 }

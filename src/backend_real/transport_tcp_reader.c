@@ -86,8 +86,6 @@ static void open_line(struct reader *reader, struct peer *peer, uint32_t i, uint
   struct line *line = g_new0(struct line, 1);
   line->pollee = POLLEE;
   line->reader = reader;
-  line->in.pace = reader->in;
-  line->out.pace = reader->out;
   line->poller = reader->poller[reader->next_poller++ % reader->pollers];
   line->server = peer->server;
   line->address = g_strdup(peer->address);
@@ -137,19 +135,16 @@ static void drop(struct reader *reader, struct peer *peer)
 
 /* --- what lines ask for */
 
-void reader_ended(struct line *line)
+void reader_ended(struct line *line, uint64_t due)
 {
   struct reader *reader = line->reader;
   uint64_t tag[LINE_READS];
-  uint32_t ended = line->answered - line->begin, first = line->begin % LINE_READS;
-  if (!ended)
-    return;
+  uint32_t ended = due - line->begin, first = line->begin % LINE_READS;
   g_mutex_lock(&reader->lock);
-  for (uint32_t i = 0; i < ended; i++) {
-    const struct read *read = &line->read[line->begin++ % LINE_READS];
-    tag[i] = read->tag;
-    line->under_way -= read->bytes;
-  }
+  while (line->came < line->answered)
+    line->under_way -= line->read[line->came++ % LINE_READS].bytes;
+  for (uint32_t i = 0; i < ended; i++)
+    tag[i] = line->read[line->begin++ % LINE_READS].tag;
   if (line->peer)
     give(reader, line->peer, line);
   g_mutex_unlock(&reader->lock);
@@ -253,8 +248,8 @@ struct reader *tcp_reader_new(const struct reader_config *config, GError **error
   reader->peers = g_hash_table_new_full(NULL, NULL, NULL, peer_free);
   g_mutex_init(&reader->lock);
   if (options->pace_bytes_s > 0) {
-    reader->in = pace_new(options->pace_bytes_s, poller_clock());
-    reader->out = pace_new(options->pace_bytes_s, poller_clock());
+    reader->in = pace_new(options->pace_bytes_s);
+    reader->out = pace_new(options->pace_bytes_s);
   }
   reader->pollers = tcp_threads(options);
   reader->poller = g_new0(struct poller *, reader->pollers);

@@ -13,7 +13,7 @@
 #include "backend_real/transport_tcp_wire.h"
 
 #define LINE_READS  64         /* most that one line has been given and has not ended */
-#define LINE_WINDOW (1U << 20) /* bytes of these; see transport_tcp.h */
+#define LINE_WINDOW (1U << 20) /* bytes of these that have not come; see transport_tcp.h */
 #define LINE_OUTPUT 2048
 #define LINES_MAX   64 /* to one peer */
 
@@ -55,11 +55,11 @@ struct line {
   struct peer *peer;          /* NULL once dropped */
   struct read read[LINE_READS];
   uint64_t begin, end; /* numbers of the first read not ended, and of the next to be given */
-  uint64_t under_way;  /* bytes of those between */
+  uint64_t came;       /* number of the next whose answer is not counted yet */
+  uint64_t under_way;  /* bytes of reads from that on */
   gint doomed;         /* atomic */
 
   /* The poller's thread's own. */
-  struct pace_share in, out;
   uint64_t asked;    /* number of the next read to be asked for */
   uint64_t answered; /* number of the next read to be answered */
   struct wire_rights rights;
@@ -69,7 +69,10 @@ struct line {
   uint64_t received;                                /* of the payload */
   uint8_t input[WIRE_END_BYTES + WIRE_REPLY_BYTES]; /* of what is not payload */
   uint32_t input_bytes;
-  gboolean good[LINE_READS]; /* of what was answered and has not been ended */
+  /* Of what was answered and has not been ended. */
+  gboolean good[LINE_READS];
+  gint64 due_ns[LINE_READS]; /* when a link of the reader's pace has carried it; 0: now */
+  gint64 send_ns;            /* when the output may go; 0: now */
 };
 
 struct reader {
@@ -96,8 +99,8 @@ struct reader {
 
 enum turn line_turn(struct line *line, gint64 *again_ns);
 
-/* Reads up to `end` were answered: they end, and the line may have been given others. */
-void reader_ended(struct line *line);
+/* Reads were answered: others may be given in their place. Those up to number `due` end. */
+void reader_ended(struct line *line, uint64_t due);
 /* The serial of the line's next ticket; 0: the line was dropped. */
 uint64_t reader_serial(struct line *line);
 /* The number of the next read that the line will be given. */

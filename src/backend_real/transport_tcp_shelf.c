@@ -111,8 +111,6 @@ static void take_in(struct shelf *shelf, int fd, const struct sockaddr_storage *
   struct connection *c = g_new0(struct connection, 1);
   c->pollee = POLLEE;
   c->shelf = shelf;
-  c->in.pace = shelf->in;
-  c->out.pace = shelf->out;
   c->from = *from;
   c->deadline_ns = now + TICKET_WAIT_NS;
   c->poller = shelf->poller[shelf->next_poller++ % shelf->pollers];
@@ -194,8 +192,8 @@ static struct shelf *shelf_init(const struct shelf_config *config)
   init_serving_lock(shelf);
   double rate = config->options.pace_bytes_s;
   if (rate > 0) {
-    shelf->in = pace_new(rate, poller_clock());
-    shelf->out = pace_new(rate, poller_clock());
+    shelf->in = pace_new(rate);
+    shelf->out = pace_new(rate);
   }
   shelf->pollers = tcp_threads(&config->options);
   shelf->poller = g_new0(struct poller *, shelf->pollers);

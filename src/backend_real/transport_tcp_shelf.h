@@ -29,6 +29,8 @@ struct visitor {
 /* What is sent to one request. */
 struct answer {
   struct wire_request request;
+  gint64 came_ns;    /* when a link of the shelf's pace had carried the request */
+  gint64 begin_ns;   /* when it begins to carry this; 0: not put on it yet, or there is no pace */
   uint32_t promised; /* bytes of payload that the head tells: all that was asked for, or 0 */
   gboolean decided;  /* which of the two */
   gboolean given_up; /* they were promised, but are no longer served */
@@ -47,7 +49,6 @@ struct connection {
   gint doomed;                      /* atomic: to be closed */
 
   /* The poller's thread's own. */
-  struct pace_share in, out;
   struct wire_rights rights;
   uint32_t reader;
   uint8_t input[CONNECTION_INPUT];

@@ -1,130 +1,104 @@
-/* The limiter, on a clock of the test's own and on threads. */
+/* The clock of a link, beside exact arithmetic and on threads. */
 #include <criterion/criterion.h>
-#include <time.h>
 
 #include "backend_real/pace.h"
 
 static const double rates[] = {0.0125e9, 0.125e9, 1.25e9, 12.5e9}; /* 0.1 to 100 Gbit/s */
 
-/* A second of takes by a sender that wakes up late by up to 1.4 ms: within 1% of the rate, and in no stretch
- * of time more than rate x T + depth. */
-Test(pace, within_a_percent_at_every_rate)
+/* Bursts of any sizes with pauses between: each slot where sums of exact fractions put it, within 1 ns. */
+Test(pace, slots_are_those_of_a_link)
 {
   GRand *random = g_rand_new_with_seed(3);
   for (guint r = 0; r < G_N_ELEMENTS(rates); r++) {
+    struct pace *pace = pace_new(rates[r]);
     const int64_t start = 1000000007;
-    struct pace *pace = pace_new(rates[r], start);
-    double depth = rates[r] * PACE_DEPTH_NS * 1e-9, least_slack = G_MAXDOUBLE, sum = 0;
-    for (int64_t now = start; now < start + 1000000000;) {
-      int64_t again = 0;
-      uint64_t want = g_rand_boolean(random) ? 1 << 20 : g_rand_int_range(random, 1, 5000);
-      uint64_t given = pace_take(pace, want, now, &again);
-      cr_assert_leq(given, want);
-      if (!given) {
-        cr_assert_gt(again, now);
-        now = again + g_rand_int_range(random, 0, 1400000);
-        continue;
-      }
-      /* Both ends of the stretch that gave most are takes: the worst start has the greatest slack before it.
-       */
-      double allowed = rates[r] * (double)(now - start) * 1e-9;
-      least_slack = MIN(least_slack, sum - allowed);
-      sum += (double)given;
-      cr_assert_leq(sum - allowed, least_slack + depth + 1);
+    int64_t ready = start;
+    long double free_ns = start;
+    for (int i = 0; i < 100000; i++) {
+      uint64_t bytes = (uint64_t)g_rand_int_range(random, 0, g_rand_boolean(random) ? 100 : 1 << 20);
+      if (g_rand_int_range(random, 0, 50) == 0)
+        ready = (int64_t)free_ns + g_rand_int_range(random, -2000000, 2000000);
+      free_ns = MAX(free_ns, (long double)ready);
+      struct pace_slot slot = pace_put(pace, bytes, ready);
+      cr_assert_float_eq((double)((long double)slot.begin_ns - free_ns), 0, 1.01);
+      free_ns += bytes * 1e9L / (long double)rates[r];
+      cr_assert_float_eq((double)((long double)slot.end_ns - free_ns), 0, 1.01);
+      cr_assert_geq(slot.begin_ns, ready);
     }
-    cr_expect_geq(sum, rates[r] * 0.99, "%g", rates[r]);
-    cr_expect_leq(sum, rates[r] * 1.002 + 1, "%g", rates[r]);
     pace_free(pace);
   }
   g_rand_free(random);
 }
 
-Test(pace, what_was_not_used_is_there_again)
-{
-  struct pace *pace = pace_new(1e9, 0);
-  int64_t again = 0;
-  cr_assert_eq(pace_take(pace, 1000000, 1000000, &again), 1000000);
-  cr_assert_eq(pace_take(pace, 1, 1000000, &again), 0);
-  pace_return(pace, 400000);
-  cr_assert_eq(pace_take(pace, 1000000, 1000000, &again), 0); /* not worth it: below a quarter of the depth */
-  cr_assert_eq(again, 1500002);                               /* after the one byte that was told first */
-  cr_assert_eq(pace_take(pace, 400000, 1000000, &again), 400000);
-  /* A clock that stands still, or was read before another's, gives nothing and takes nothing. */
-  cr_assert_eq(pace_take(pace, 1, 500000, &again), 0);
-  cr_assert_eq(pace_take(pace, 1000, 1001000, &again), 1000);
-  pace_free(pace);
-}
-
-/* After an hour's pause: no more than the depth at once. */
 Test(pace, pauses_are_not_saved_up)
 {
-  struct pace *pace = pace_new(1e9, 0);
-  int64_t again;
-  cr_assert_eq(pace_take(pace, 1 << 30, 3600000000000, &again), 2000000);
+  struct pace *pace = pace_new(1e9);
+  cr_expect_eq(pace_put(pace, 1000, 0).end_ns, 1000);
+  struct pace_slot slot = pace_put(pace, 1000, 3600000000000);
+  cr_expect_eq(slot.begin_ns, 3600000000000);
+  cr_expect_eq(slot.end_ns, 3600000001000);
+  cr_expect_eq(pace_put(pace, 0, 0).begin_ns, 3600000001000,
+               "what was there long ago waits for what came before");
   pace_free(pace);
 }
 
-static int64_t clock_ns(void)
+/* A byte an hour, and less than anybody will wait for. */
+Test(pace, slow_links_do_not_overflow)
 {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+  struct pace *pace = pace_new(1e-9);
+  int64_t before = 0;
+  for (int i = 0; i < 100000; i++) {
+    struct pace_slot slot = pace_put(pace, 1 << 20, 1000);
+    cr_assert_geq(slot.begin_ns, before);
+    cr_assert_geq(slot.end_ns, slot.begin_ns);
+    before = slot.end_ns;
+  }
+  pace_free(pace);
 }
 
-struct crowd {
+enum { CROWD = 4, PUTS = 20000, PUT_BYTES = 999 };
+
+struct member {
   struct pace *pace;
-  int64_t until_ns;
-  gint64 taken; /* atomic */
+  struct pace_slot slot[PUTS];
 };
 
-static void *take_until(void *data)
+static void *put_all(void *data)
 {
-  struct crowd *crowd = data;
-  for (int64_t now; (now = clock_ns()) < crowd->until_ns;) {
-    int64_t again;
-    uint64_t given = pace_take(crowd->pace, 1 << 20, now, &again);
-    __atomic_fetch_add(&crowd->taken, given, __ATOMIC_RELAXED);
-    struct timespec when = {again / 1000000000, again % 1000000000};
-    if (!given)
-      clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &when, NULL);
-  }
+  struct member *member = data;
+  for (int i = 0; i < PUTS; i++)
+    member->slot[i] = pace_put(member->pace, PUT_BYTES, 0);
   return NULL;
 }
 
-/* Never over the limit by more than the depth; how far below is the machine's affair. */
-Test(pace, threads_share_it)
+static int by_begin(const void *a, const void *b)
 {
-  for (guint r = 1; r < 3; r++) {
-    int64_t start = clock_ns();
-    struct crowd crowd = {pace_new(rates[r], start), start + 300000000, 0};
-    GThread *thread[4];
-    for (int i = 0; i < 4; i++)
-      thread[i] = g_thread_new("crowd", take_until, &crowd);
-    for (int i = 0; i < 4; i++)
-      g_thread_join(thread[i]);
-    double seconds = (clock_ns() - start) * 1e-9, rate = crowd.taken / seconds;
-    cr_expect_leq(rate, rates[r] * 1.05, "%g of %g", rate, rates[r]);
-    cr_expect_geq(rate, rates[r] * 0.3, "%g of %g", rate, rates[r]);
-    pace_free(crowd.pace);
-  }
+  int64_t x = ((const struct pace_slot *)a)->begin_ns, y = ((const struct pace_slot *)b)->begin_ns;
+  return (x > y) - (x < y);
 }
 
-/* Four who wait are told four times, one after the other; each then gets its part, and one who comes early is
- * told the time that it knows. */
-Test(pace, those_who_wait_come_one_by_one)
+/* Slots of several threads lie one after the other, without a gap and without an overlap. */
+Test(pace, threads_share_it)
 {
-  struct pace *pace = pace_new(1e9, 0);
-  int64_t again[4];
-  for (int i = 0; i < 4; i++) {
-    cr_assert_eq(pace_take(pace, 1 << 20, 0, &again[i]), 0);
-    cr_expect_eq(again[i], 500001 + i * 500000);
+  struct pace *pace = pace_new(0.125e9);
+  struct member *member = g_new0(struct member, CROWD);
+  GThread *thread[CROWD];
+  for (int i = 0; i < CROWD; i++) {
+    member[i].pace = pace;
+    thread[i] = g_thread_new("crowd", put_all, &member[i]);
   }
-  for (int i = 0; i < 4; i++)
-    cr_expect_eq(pace_take(pace, 500000, again[i], &again[i]), 500000);
-  struct pace_share share = {pace, G_MAXINT64}, free_share = {0};
-  int64_t told = 0;
-  cr_expect_eq(pace_share_take(&share, 1, &told), 0);
-  cr_expect_eq(told, G_MAXINT64);
-  cr_expect_eq(pace_share_take(&free_share, 1 << 30, &told), 1 << 30);
+  struct pace_slot *all = g_new(struct pace_slot, CROWD * PUTS);
+  for (int i = 0; i < CROWD; i++) {
+    g_thread_join(thread[i]);
+    for (int k = 0; k < PUTS; k++)
+      all[i * PUTS + k] = member[i].slot[k];
+  }
+  qsort(all, CROWD * PUTS, sizeof *all, by_begin);
+  cr_expect_eq(all[0].begin_ns, 0);
+  for (int i = 1; i < CROWD * PUTS; i++)
+    cr_assert_eq(all[i].begin_ns, all[i - 1].end_ns);
+  cr_expect_eq(all[CROWD * PUTS - 1].end_ns, (int64_t)CROWD * PUTS * PUT_BYTES * 8);
+  g_free(all);
+  g_free(member);
   pace_free(pace);
 }
