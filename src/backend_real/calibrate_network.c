@@ -1,6 +1,6 @@
 /* Calibration of the data plane: loads over the transport, from memory servers that are processes of their
- * own, by this one as a GPU server reads them: group after group, each cut over all memory servers, in reads
- * of at most READ_BYTES_MAX, so many under way a stream (as real_fetch.c), and each group that arrived is
+ * own, by this one as a GPU server reads them: group after group, each cut over all memory servers, so many
+ * reads under way a stream (as real_fetch.c), and each group that arrived is
  * copied on to the GPU meanwhile, as in a load: both go through the same host memory, and over loopback that
  * is what bounds them (results/real-h200.md has figures). See calibrate.h. */
 #include <errno.h>
@@ -76,7 +76,7 @@ static void pump(struct lab *lab)
       uint64_t offset = stream->group * lab->part + stream->at;
       read->stream = s;
       read->group = stream->group;
-      read->bytes = (uint32_t)MIN(lab->part - stream->at, READ_BYTES_MAX);
+      read->bytes = (uint32_t)MIN(lab->part - stream->at, transport_read_bytes(lab->part));
       read->to = s * lab->bytes + lab->into + offset;
       stream->at += read->bytes;
       if (stream->at == lab->part) {

@@ -99,16 +99,11 @@ static void read_begin(struct real_world *rw, const struct fetch_op *fetch, stru
                     read->bytes, tag);
 }
 
-/* Bytes of a read `at` bytes after the beginning of a piece. From a memory server: a piece is cut into equal
- * reads, as many for each connection, so that its last ones come at about the same time and not behind reads
- * of the next group. From an SSD they end where blocks end. */
+/* Bytes of a read `at` bytes after the beginning of a piece. An SSD's end where blocks end. */
 static uint64_t read_size(const struct fetch_op *fetch, const struct piece *piece, uint64_t at)
 {
-  if (!is_remote(fetch))
-    return MIN(piece->length - at, SSD_READ_MAX - (piece->offset + at) % SSD_READ_MAX);
-  uint64_t rounds = (piece->length - 1) / (READ_LANES * READ_BYTES_MAX) + 1;
-  uint64_t bytes = (piece->length - 1) / (rounds * READ_LANES) + 1;
-  return MIN(piece->length - at, MAX((bytes + 4095) & ~4095ULL, READ_BYTES_LEAST));
+  return MIN(piece->length - at, is_remote(fetch) ? transport_read_bytes(piece->length)
+                                                  : SSD_READ_MAX - (piece->offset + at) % SSD_READ_MAX);
 }
 
 /* The next read of the stream's present piece: within one range of memory, and one turn of the ring. */

@@ -13,6 +13,18 @@ static const struct transport_ops *const all_transports[] = {
     NULL,
 };
 
+#define READ_BYTES_LEAST (64ULL << 10)
+#define READ_ALIGN       4096ULL
+
+uint32_t transport_read_bytes(uint64_t length)
+{
+  const uint64_t lanes = TCP_CONNECTIONS;
+  uint64_t rounds = (length - 1) / (lanes * READ_BYTES_MAX) + 1;
+  uint64_t bytes = (length - 1) / (lanes * rounds) + 1;
+  bytes += (READ_ALIGN - bytes % READ_ALIGN) % READ_ALIGN;
+  return (uint32_t)MAX(bytes, READ_BYTES_LEAST);
+}
+
 const struct transport_ops *const *transports(void)
 {
   return all_transports;

@@ -118,10 +118,11 @@ struct transport_ops {
 };
 
 #define READ_BYTES_MAX (1U << 20)
-/* Who has many bytes to read does best with a multiple of READ_LANES reads of one size, and none smaller than
- * READ_BYTES_LEAST but the last. */
-#define READ_LANES       4U
-#define READ_BYTES_LEAST (64U << 10)
+
+/* What `length` bytes in a row, at least 1, are best read in: reads of so many bytes, and a last one of what
+ * is left. As many for each of a peer's connections, so that the last ones come at about the same time and
+ * not behind reads of what comes next; 64 KiB to READ_BYTES_MAX. */
+uint32_t transport_read_bytes(uint64_t length);
 
 /* NULL-terminated, best first. */
 const struct transport_ops *const *transports(void);
