@@ -49,8 +49,9 @@ static void fail_queue(struct reader *reader, struct peer *peer)
 
 static gboolean line_takes(const struct line *line, const struct read *read)
 {
+  uint64_t window = line->reader->in ? LINE_WINDOW_PACED : LINE_WINDOW;
   return line->end - line->begin < LINE_READS &&
-         (line->under_way == 0 || line->under_way + read->bytes <= LINE_WINDOW);
+         (line->under_way == 0 || line->under_way + read->bytes <= window);
 }
 
 /* The line with the least to do, among those that take the read. */
