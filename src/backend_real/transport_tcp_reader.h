@@ -12,13 +12,13 @@
 #include "backend_real/transport_tcp_poller.h"
 #include "backend_real/transport_tcp_wire.h"
 
-#define LINE_READS  64         /* most that one line has been given and has not ended */
+#define LINE_READS 64 /* most that one line has been given and has not ended */
 /* Bytes of these that have not come; see transport_tcp.h. With a pace, what is asked for ahead waits at the
  * shelf, in no buffer, and must outlast the threads of both ends. */
 #define LINE_WINDOW       (1U << 20)
 #define LINE_WINDOW_PACED (4U << 20)
-#define LINE_OUTPUT 2048
-#define LINES_MAX   64 /* to one peer */
+#define LINE_OUTPUT       2048
+#define LINES_MAX         64 /* to one peer */
 
 struct read {
   uint64_t offset, tag;
