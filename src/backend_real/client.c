@@ -43,7 +43,6 @@ static void on_request(void *context, const struct request_row *row)
   struct client_run *run = context;
   uint64_t every = run->experiment->requests_sample;
   metrics_request(run->metrics, row);
-  run->outcomes[row->outcome]++;
   if (run->outputs->store && every > 0 && row->id % every == 0)
     store_request(run->outputs->store, row);
 }
@@ -206,15 +205,20 @@ static gboolean run_begin(struct client *c, const struct run_info *info, GError 
   return TRUE;
 }
 
-/* What became of the requests that failed; NULL: none did. */
+/* What became of the requests that the table counts as failed; NULL: none did. */
 static char *failures_notice(const struct client_run *run)
 {
-  uint64_t timed_out = run->outcomes[OUTCOME_TIMED_OUT], lost = run->outcomes[OUTCOME_LOST];
-  if (timed_out + lost == 0)
-    return NULL;
-  return g_strdup_printf("failed: %" G_GUINT64_FORMAT " requests lost with servers that they needed, "
-                         "%" G_GUINT64_FORMAT " not done within the deadline",
-                         lost, timed_out);
+  static const char *const why[OUTCOME_COUNT] = {
+      [OUTCOME_LOST] = "lost with servers that they needed",
+      [OUTCOME_TIMED_OUT] = "not done within the deadline (workload.timeout_s)",
+      [OUTCOME_INTERRUPTED] = "not done when the run was interrupted"};
+  const uint64_t *outcomes = metrics_outcomes(run->metrics);
+  g_autoptr(GString) text = g_string_new(NULL);
+  for (uint32_t i = 0; i < OUTCOME_COUNT; i++)
+    if (why[i] && outcomes[i] > 0)
+      g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " %s",
+                             text->len ? ", " : "failed requests: ", outcomes[i], why[i]);
+  return text->len ? g_strdup(text->str) : NULL;
 }
 
 /* NULL: no folder was given. */
@@ -222,9 +226,11 @@ static char *images_notice(const struct client_run *run)
 {
   const char *folder = run->options->image_folder;
   const struct catalog *catalog = run->setup->catalog;
-  return !*folder ? NULL
-                  : g_strdup_printf("images: %u of %u models packed in %s; the bytes of others are generated",
-                                    images_packed(catalog, folder), catalog_models(catalog), folder);
+  if (!*folder)
+    return NULL;
+  uint32_t packed = images_packed(catalog, folder), models = catalog_models(catalog);
+  return g_strdup_printf("images: %u of %u models packed in %s%s", packed, models, folder,
+                         packed < models ? "; the bytes of others are generated" : "");
 }
 
 static void add_notice(GPtrArray *lines, char *notice)
