@@ -50,11 +50,19 @@ static void on_request(void *context, const struct request_row *row)
 /* --- the link
  * -------------------------------------------------------------------------------------------------------*/
 
+/* It would wait for ever. */
+static void broke_protocol(struct client *c, const char *what)
+{
+  run_fail(c, g_error_new(DM_ERROR, DM_ERROR_FAILED, "the controller broke the protocol: %s", what));
+}
+
 static void ready_came(struct client *c, const uint8_t *data, size_t size)
 {
   struct run_ready ready;
-  if (!run_ready_unpack(data, size, &ready))
+  if (!run_ready_unpack(data, size, &ready)) {
+    broke_protocol(c, "READY is malformed");
     return;
+  }
   if (ready.digest == setup_digest(c->run->setup))
     run_start(c, &ready);
   else
@@ -63,10 +71,25 @@ static void ready_came(struct client *c, const uint8_t *data, size_t size)
   run_ready_clear(&ready);
 }
 
+static void metered(struct client *c, gboolean last, const uint8_t *data, size_t size)
+{
+  struct run_meter meter;
+  if (!run_meter_unpack(data, size, &meter)) {
+    broke_protocol(c, last ? "ENDED is malformed" : "METERED is malformed");
+    return;
+  }
+  if (meter.run != c->run->number)
+    return;
+  run_meter_came(c, &meter, last);
+  if (last) {
+    c->run->state = STATE_OVER;
+    loop_quit(c->loop);
+  }
+}
+
 static void on_frame(void *context, enum frame_kind kind, const uint8_t *data, size_t size)
 {
   struct client *c = context;
-  struct run_meter meter;
   if (!c->run)
     return;
   if (kind == FRAME_READY && c->run->state == STATE_BEGINNING) {
@@ -75,13 +98,8 @@ static void on_frame(void *context, enum frame_kind kind, const uint8_t *data, s
     run_fail(c, g_error_new(DM_ERROR, DM_ERROR_FAILED, "%.*s", (int)size, (const char *)data));
   } else if (kind == FRAME_RECORDS && c->run->state != STATE_BEGINNING) {
     run_records_came(c, data, size);
-  } else if ((kind == FRAME_METERED || kind == FRAME_ENDED) && c->run->state != STATE_BEGINNING &&
-             run_meter_unpack(data, size, &meter) && meter.run == c->run->number) {
-    run_meter_came(c, &meter, kind == FRAME_ENDED);
-    if (kind == FRAME_ENDED) {
-      c->run->state = STATE_OVER;
-      loop_quit(c->loop);
-    }
+  } else if ((kind == FRAME_METERED || kind == FRAME_ENDED) && c->run->state != STATE_BEGINNING) {
+    metered(c, kind == FRAME_ENDED, data, size);
   }
 }
 
