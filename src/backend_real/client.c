@@ -43,7 +43,6 @@ static void on_request(void *context, const struct request_row *row)
   struct client_run *run = context;
   uint64_t every = run->experiment->requests_sample;
   metrics_request(run->metrics, row);
-  run->outcomes[row->outcome]++;
   if (run->outputs->store && every > 0 && row->id % every == 0)
     store_request(run->outputs->store, row);
 }
@@ -51,11 +50,19 @@ static void on_request(void *context, const struct request_row *row)
 /* --- the link
  * -------------------------------------------------------------------------------------------------------*/
 
+/* It would wait for ever. */
+static void broke_protocol(struct client *c, const char *what)
+{
+  run_fail(c, g_error_new(DM_ERROR, DM_ERROR_FAILED, "the controller broke the protocol: %s", what));
+}
+
 static void ready_came(struct client *c, const uint8_t *data, size_t size)
 {
   struct run_ready ready;
-  if (!run_ready_unpack(data, size, &ready))
+  if (!run_ready_unpack(data, size, &ready)) {
+    broke_protocol(c, "READY is malformed");
     return;
+  }
   if (ready.digest == setup_digest(c->run->setup))
     run_start(c, &ready);
   else
@@ -64,10 +71,25 @@ static void ready_came(struct client *c, const uint8_t *data, size_t size)
   run_ready_clear(&ready);
 }
 
+static void metered(struct client *c, gboolean last, const uint8_t *data, size_t size)
+{
+  struct run_meter meter;
+  if (!run_meter_unpack(data, size, &meter)) {
+    broke_protocol(c, last ? "ENDED is malformed" : "METERED is malformed");
+    return;
+  }
+  if (meter.run != c->run->number)
+    return;
+  run_meter_came(c, &meter, last);
+  if (last) {
+    c->run->state = STATE_OVER;
+    loop_quit(c->loop);
+  }
+}
+
 static void on_frame(void *context, enum frame_kind kind, const uint8_t *data, size_t size)
 {
   struct client *c = context;
-  struct run_meter meter;
   if (!c->run)
     return;
   if (kind == FRAME_READY && c->run->state == STATE_BEGINNING) {
@@ -76,13 +98,8 @@ static void on_frame(void *context, enum frame_kind kind, const uint8_t *data, s
     run_fail(c, g_error_new(DM_ERROR, DM_ERROR_FAILED, "%.*s", (int)size, (const char *)data));
   } else if (kind == FRAME_RECORDS && c->run->state != STATE_BEGINNING) {
     run_records_came(c, data, size);
-  } else if ((kind == FRAME_METERED || kind == FRAME_ENDED) && c->run->state != STATE_BEGINNING &&
-             run_meter_unpack(data, size, &meter) && meter.run == c->run->number) {
-    run_meter_came(c, &meter, kind == FRAME_ENDED);
-    if (kind == FRAME_ENDED) {
-      c->run->state = STATE_OVER;
-      loop_quit(c->loop);
-    }
+  } else if ((kind == FRAME_METERED || kind == FRAME_ENDED) && c->run->state != STATE_BEGINNING) {
+    metered(c, kind == FRAME_ENDED, data, size);
   }
 }
 
@@ -206,15 +223,20 @@ static gboolean run_begin(struct client *c, const struct run_info *info, GError 
   return TRUE;
 }
 
-/* What became of the requests that failed; NULL: none did. */
+/* What became of the requests that the table counts as failed; NULL: none did. */
 static char *failures_notice(const struct client_run *run)
 {
-  uint64_t timed_out = run->outcomes[OUTCOME_TIMED_OUT], lost = run->outcomes[OUTCOME_LOST];
-  if (timed_out + lost == 0)
-    return NULL;
-  return g_strdup_printf("failed: %" G_GUINT64_FORMAT " requests lost with servers that they needed, "
-                         "%" G_GUINT64_FORMAT " not done within the deadline",
-                         lost, timed_out);
+  static const char *const why[OUTCOME_COUNT] = {
+      [OUTCOME_LOST] = "lost with servers that they needed",
+      [OUTCOME_TIMED_OUT] = "not done within the deadline (workload.timeout_s)",
+      [OUTCOME_INTERRUPTED] = "not done when the run was interrupted"};
+  const uint64_t *outcomes = metrics_outcomes(run->metrics);
+  g_autoptr(GString) text = g_string_new(NULL);
+  for (uint32_t i = 0; i < OUTCOME_COUNT; i++)
+    if (why[i] && outcomes[i] > 0)
+      g_string_append_printf(text, "%s%" G_GUINT64_FORMAT " %s",
+                             text->len ? ", " : "failed requests: ", outcomes[i], why[i]);
+  return text->len ? g_strdup(text->str) : NULL;
 }
 
 /* NULL: no folder was given. */
@@ -222,9 +244,11 @@ static char *images_notice(const struct client_run *run)
 {
   const char *folder = run->options->image_folder;
   const struct catalog *catalog = run->setup->catalog;
-  return !*folder ? NULL
-                  : g_strdup_printf("images: %u of %u models packed in %s; the bytes of others are generated",
-                                    images_packed(catalog, folder), catalog_models(catalog), folder);
+  if (!*folder)
+    return NULL;
+  uint32_t packed = images_packed(catalog, folder), models = catalog_models(catalog);
+  return g_strdup_printf("images: %u of %u models packed in %s%s", packed, models, folder,
+                         packed < models ? "; the bytes of others are generated" : "");
 }
 
 static void add_notice(GPtrArray *lines, char *notice)

@@ -22,14 +22,21 @@ void run_event(struct client *c, const struct experiment_event *event)
     run_fail(c, error);
 }
 
+/* Those that may be refused. */
+static const char *kind_text(enum event_kind kind)
+{
+  return kind == EVENT_SET ? "set" : kind == EVENT_ADD ? "add" : "fail";
+}
+
 gboolean run_events_can_be(const struct client_run *run, GError **error)
 {
   for (uint32_t i = 0; i < run->experiment->events; i++) {
     const struct experiment_event *event = &run->experiment->event[i];
     if (event->kind == EVENT_SET || (event->kind != EVENT_REMOVE && !run->options->event))
       return input_error(error, run->experiment->path, 0,
-                         "event %s: expected one that can be had here (%s), found another", event->name,
-                         run->options->event ? "add, remove, fail" : "remove; add and fail need --local");
+                         "event %s: expected one that can be had here (%s), found %s", event->name,
+                         run->options->event ? "add, remove, fail" : "remove; add and fail need --local",
+                         kind_text(event->kind));
   }
   return TRUE;
 }

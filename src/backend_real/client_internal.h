@@ -41,8 +41,7 @@ struct client_run {
   struct usage at_warmup, at_end, at_sample, now;
   int64_t sampled_at;
   uint64_t completed, rejected, failed;
-  uint64_t outcomes[OUTCOME_COUNT]; /* of all requests */
-  GArray *asked_at;                 /* of int64_t: time of each METER, by its number >> 2 */
+  GArray *asked_at; /* of int64_t: time of each METER, by its number >> 2 */
 };
 
 struct client {

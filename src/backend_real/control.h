@@ -65,6 +65,8 @@ struct hello {
 
 struct hub;
 
+#define HUB_LEFT "it left" /* why of a peer that said goodbye */
+
 struct hub_ops {
   /* A peer has said hello (authorized, place free or of an older epoch, whose holder is lost first). NULL =
    * welcome, else the reason why not. */

@@ -22,6 +22,7 @@ void coordinator_frame(struct coordinator *c, actor_id to, enum frame_kind kind,
 
 void coordinator_over(struct coordinator *c)
 {
+  g_message("run %u: over", c->spec.run);
   loop_timer_cancel(c->loop, c->deadline);
   if (c->rw)
     real_world_close(c->rw);

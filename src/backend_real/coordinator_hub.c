@@ -2,6 +2,8 @@
 #include "backend_real/control_log.h"
 #include "backend_real/coordinator_internal.h"
 
+#include <string.h>
+
 static const char *on_joined(void *context, actor_id peer, const struct hello *hello)
 {
   struct coordinator *c = context;
@@ -120,7 +122,10 @@ static void on_lost(void *context, actor_id peer, const char *why)
 {
   struct coordinator *c = context;
   struct member *member = member_find(c, peer);
-  g_message("%s %u is lost: %s", peer_name(peer), ACTOR_INDEX(peer), why);
+  if (strcmp(why, HUB_LEFT) == 0)
+    g_message("%s %u left", peer_name(peer), ACTOR_INDEX(peer));
+  else
+    g_message("%s %u is lost: %s", peer_name(peer), ACTOR_INDEX(peer), why);
   if (member)
     server_lost(c, member, why);
   else if (peer == c->client && c->stage != RUN_NONE)

@@ -76,7 +76,7 @@ void hub_refuse(struct hub *hub, struct peer *peer, const char *why)
 void hub_leave(struct hub *hub, struct peer *peer)
 {
   outbox_clear(peer->outbox);
-  leave_place(hub, peer, "it left");
+  leave_place(hub, peer, HUB_LEFT);
 }
 
 /* The place is kept until its last frames are read. */

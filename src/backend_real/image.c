@@ -12,6 +12,11 @@ void image_free(struct image *image)
     image->kind->free(image);
 }
 
+const char *image_name(const struct image *image)
+{
+  return image->name;
+}
+
 uint64_t image_bytes(const struct image *image)
 {
   return image->bytes;

@@ -32,6 +32,8 @@ struct image *image_generate(const struct profile *profile, uint64_t seed);
 void image_free(struct image *image);
 
 /* All that follows is thread-safe. */
+/* For errors: the file, or the profile that it was generated of. */
+const char *image_name(const struct image *image);
 uint64_t image_bytes(const struct image *image);
 uint32_t image_layers(const struct image *image);
 const struct image_layer *image_layer(const struct image *image, uint32_t layer);

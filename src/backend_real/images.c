@@ -11,13 +11,18 @@ struct images {
   struct image **image;
 };
 
-static gboolean same_layers(const struct image *image, const struct profile *profile)
+static gboolean check_layers(const struct image *image, const struct profile *profile, const char *path,
+                             GError **error)
 {
   if (image_layers(image) != profile->layers)
-    return FALSE;
+    return input_error(error, path, 0, "expected the %u layers of profile %s, found %u", profile->layers,
+                       profile->name, image_layers(image));
   for (uint32_t l = 0; l < profile->layers; l++)
     if (image_layer(image, l)->bytes != profile->layer_bytes[l])
-      return FALSE;
+      return input_error(error, path, 0,
+                         "layer %u: expected %" G_GUINT64_FORMAT
+                         " bytes, as profile %s says, found %" G_GUINT64_FORMAT,
+                         l, profile->layer_bytes[l], profile->name, image_layer(image, l)->bytes);
   return TRUE;
 }
 
@@ -47,13 +52,8 @@ static struct image *open_image(const struct images *images, uint32_t model, con
     return image_generate(profile, (uint64_t)g_str_hash(profile->name) << 32 |
                                        catalog_model(images->catalog, model)->variant);
   struct image *image = image_open(path, error);
-  if (image && !same_layers(image, profile)) {
-    input_error(error, path, 0,
-                "expected the layers of profile %s (%u layers, %" G_GUINT64_FORMAT " bytes), found others",
-                profile->name, profile->layers, profile->param_bytes);
-    image_free(image);
-    return NULL;
-  }
+  if (image && !check_layers(image, profile, path, error))
+    g_clear_pointer(&image, image_free);
   return image;
 }
 

@@ -234,8 +234,9 @@ static void computed(struct note *note)
   if (compute->wrong)
     real_world_fail(rw,
                     "request %" G_GUINT64_FORMAT
-                    ": model %u, group %d on GPU %u: the parameters in GPU memory are not the model's",
-                    spec->request, spec->model, (int)spec->group, spec->gpu);
+                    ": model %u, group %d on GPU %u: the parameters in GPU memory are not the model's (%s)",
+                    spec->request, spec->model, (int)spec->group, spec->gpu,
+                    image_name(images_get(rw->images, spec->model)));
   if (!compute->failed && steps == 0 && world_records(&rw->world))
     compute_record(rw, compute);
   op_end(rw, &compute->op,

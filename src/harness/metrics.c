@@ -6,8 +6,8 @@
 struct metrics {
   int64_t warmup_ns, end_ns, last_answer;
   struct histogram *latency;
-  uint64_t requests, completed, rejected, failed, slo_met; /* arrivals in the window */
-  uint64_t in_window;                                      /* completions in the window */
+  uint64_t requests, slo_met, outcomes[OUTCOME_COUNT]; /* arrivals in the window */
+  uint64_t in_window;                                  /* completions in the window */
   uint64_t found[FOUND_COUNT];
   uint64_t all_completed, all_rejected, all_failed;
 };
@@ -50,16 +50,12 @@ void metrics_request(struct metrics *m, const struct request_row *row)
   if (row->arrival_ns < m->warmup_ns || row->arrival_ns > m->end_ns)
     return;
   m->requests++;
-  if (row->outcome == OUTCOME_REJECTED) {
-    m->rejected++;
-  } else if (row->outcome != OUTCOME_COMPLETED) {
-    m->failed++;
-  } else {
-    m->completed++;
-    m->slo_met += row->slo_met != FALSE;
-    m->found[row->found]++;
-    histogram_add(m->latency, row->end_ns - row->arrival_ns);
-  }
+  m->outcomes[row->outcome]++;
+  if (row->outcome != OUTCOME_COMPLETED)
+    return;
+  m->slo_met += row->slo_met != FALSE;
+  m->found[row->found]++;
+  histogram_add(m->latency, row->end_ns - row->arrival_ns);
 }
 
 void metrics_counts(const struct metrics *m, uint64_t *completed, uint64_t *rejected, uint64_t *failed)
@@ -69,13 +65,18 @@ void metrics_counts(const struct metrics *m, uint64_t *completed, uint64_t *reje
   *failed = m->all_failed;
 }
 
+const uint64_t *metrics_outcomes(const struct metrics *m)
+{
+  return m->outcomes;
+}
+
 void metrics_figures(const struct metrics *m, struct figures *f)
 {
   double window = (double)(m->end_ns - m->warmup_ns) / 1e9;
   f->requests = m->requests;
-  f->completed = m->completed;
-  f->rejected = m->rejected;
-  f->failed = m->failed;
+  f->completed = m->outcomes[OUTCOME_COMPLETED];
+  f->rejected = m->outcomes[OUTCOME_REJECTED];
+  f->failed = m->requests - f->completed - f->rejected;
   f->duration_s = (double)m->last_answer / 1e9;
   f->window_s = window > 0 ? window : 0;
   f->throughput_rps = window > 0 ? (double)m->in_window / window : 0;

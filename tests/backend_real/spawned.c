@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 /* This is build/tests/NAME, the other build/PROGRAM. */
 char *spawned_path(const char *program)
@@ -32,6 +34,55 @@ Spawned *spawn(const char *program, const char *words)
                          &wait_status, &error),
             "%s: %s", line, error ? error->message : "");
   spawned->status = g_spawn_check_wait_status(wait_status, &error) ? 0 : error->code;
+  return spawned;
+}
+
+struct spawning {
+  GPid pid;
+  int out, err; /* pipes */
+  int wait_status;
+  gboolean ended;
+};
+
+Spawning *spawning_start(const char *program, const char *words)
+{
+  g_autofree char *path = spawned_path(program), *line = g_strdup_printf("%s %s", path, words);
+  g_auto(GStrv) argv = g_strsplit(line, " ", -1);
+  Spawning *spawning = g_new0(Spawning, 1);
+  g_autoptr(GError) error = NULL;
+  cr_assert(g_spawn_async_with_pipes(NULL, argv, NULL, G_SPAWN_DO_NOT_REAP_CHILD, tie, NULL, &spawning->pid,
+                                     NULL, &spawning->out, &spawning->err, &error),
+            "%s: %s", line, error ? error->message : "");
+  return spawning;
+}
+
+gboolean spawning_ended(Spawning *spawning)
+{
+  if (!spawning->ended)
+    spawning->ended = waitpid(spawning->pid, &spawning->wait_status, WNOHANG) == spawning->pid;
+  return spawning->ended;
+}
+
+static char *read_rest(int fd)
+{
+  GString *text = g_string_new(NULL);
+  char part[4096];
+  for (ssize_t got; (got = read(fd, part, sizeof part)) > 0;)
+    g_string_append_len(text, part, got);
+  close(fd);
+  return g_string_free(text, FALSE);
+}
+
+Spawned *spawning_finish(Spawning *spawning)
+{
+  Spawned *spawned = g_new0(Spawned, 1);
+  g_autoptr(GError) error = NULL;
+  spawned->out = read_rest(spawning->out);
+  spawned->err = read_rest(spawning->err);
+  if (!spawning->ended)
+    cr_assert_eq(waitpid(spawning->pid, &spawning->wait_status, 0), spawning->pid);
+  spawned->status = g_spawn_check_wait_status(spawning->wait_status, &error) ? 0 : error->code;
+  g_free(spawning);
   return spawned;
 }
 

@@ -1,4 +1,4 @@
-/* Runs a program that stands beside this one in the build folder, to its end. */
+/* Runs a program that stands beside this one in the build folder, to its end or while the test goes on. */
 #ifndef SPAWNED_H
 #define SPAWNED_H
 
@@ -14,6 +14,12 @@ typedef struct spawned Spawned; /* for g_autoptr */
 char *spawned_path(const char *program);
 /* words: arguments, separated by a space each. */
 Spawned *spawn(const char *program, const char *words);
+/* One that runs while the test goes on: spawning_finish waits for its end, and frees the handle. What it
+ * writes is read only then: little enough for a pipe. */
+typedef struct spawning Spawning;
+Spawning *spawning_start(const char *program, const char *words);
+gboolean spawning_ended(Spawning *spawning);
+Spawned *spawning_finish(Spawning *spawning);
 void spawned_free(Spawned *spawned);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Spawned, spawned_free)
 

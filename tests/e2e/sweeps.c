@@ -26,6 +26,17 @@ void sweeps_write_experiment(const char *folder)
                "multiple = 3\n");
 }
 
+ProgramOutcome *sweeps_run(const char *folder, const char *out, const char *jobs)
+{
+  return program_run(folder, "sweep", "x.ini", SWEEPS_VARY, "--out", out, "--jobs", jobs, "--json", NULL);
+}
+
+char *sweeps_without_wall_s(const char *json)
+{
+  g_autoptr(GRegex) wall = g_regex_new("\"wall_s\": *[-+.eE0-9]+", 0, 0, NULL);
+  return g_regex_replace_literal(wall, json, -1, 0, "", 0, NULL);
+}
+
 static sqlite3 *open_database(const char *folder, const char *database)
 {
   g_autofree char *path = database ? g_build_filename(folder, database, NULL) : g_strdup(":memory:");

@@ -209,6 +209,13 @@ char *process_out(const struct process *process)
   return read_file(process->out);
 }
 
+char *process_words(const struct process *process)
+{
+  g_autofree char *out = process_out(process);
+  g_autoptr(GRegex) gap = g_regex_new("\\s+", 0, 0, NULL);
+  return g_regex_replace_literal(gap, out, -1, 0, " ", 0, NULL);
+}
+
 static guint count_text(const char *in, const char *text)
 {
   guint count = 0;

@@ -43,6 +43,8 @@ gboolean process_await(struct process *process, double limit_s);
 gboolean process_says(struct process *process, const char *text, guint times, double limit_s);
 char *process_log(const struct process *process); /* owned by the caller */
 char *process_out(const struct process *process);
+/* Its standard output with one space in the place of each line break and indent: no text is wrapped. */
+char *process_words(const struct process *process);
 
 /* The process of a role (argument after the program's name) and place; index < 0: of any. 0 = none. */
 pid_t lab_role(const ClusterLab *lab, const char *role, int index);

@@ -116,7 +116,11 @@ Test(cluster, a_client_that_dies_leaves_the_servers_to_the_next)
     struct process *client = lab_client(lab, name, "");
     expect_begun(&s, i + 1);
     kill(client->pid, signals[i]);
-    cr_assert(process_says(s.controller, "client 0 is lost", i + 1, 20), "%s: it is not missed", name);
+    gboolean leaves = signals[i] == SIGINT;
+    cr_assert(process_says(s.controller,
+                           leaves ? "client 0 left" : "client 0 is lost: ", leaves || i == 0 ? 1 : 2, 20),
+              "%s: it is not missed", name);
+    cr_assert(process_says(s.controller, ": over", i + 1, 20), "%s: its run is not over", name);
     if (signals[i] == SIGINT)
       cr_assert(process_await(client, 20) && client->status == 130, "status %d", client->status);
     if (signals[i] == SIGSTOP) {

@@ -1,5 +1,4 @@
-/* Options that cannot be heeded are refused before any process starts: exit status 2, one line, no database.
- */
+/* Options and events that cannot be heeded are refused: exit status 2, one line, no database. */
 #include "cluster.h"
 
 #include <criterion/criterion.h>
@@ -55,4 +54,28 @@ Test(options, that_cannot_be_heeded_are_refused)
               "%s: status %d: %s", refused[i].words, process->status, log);
     cr_assert_not(g_file_test(database, G_FILE_TEST_EXISTS) || g_file_test(recording, G_FILE_TEST_EXISTS));
   }
+}
+
+static void expect_event_refused(const ClusterLab *lab, struct process *process, const char *message)
+{
+  cr_assert(process_await(process, 30), "it does not end");
+  g_autofree char *log = process_log(process), *database = lab_path(lab, "x.db");
+  const char *newline = strchr(log, '\n');
+  cr_assert(process->status == 2 && strstr(log, message) && newline && newline[1] == '\0', "status %d: %s",
+            process->status, log);
+  cr_assert_not(g_file_test(database, G_FILE_TEST_EXISTS));
+}
+
+/* Values that change in mid-run are the simulator's; processes are started and killed by --local alone. */
+Test(options, events_that_cannot_be_had_are_refused)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, "events.a=at 0.1 set cluster.nic_gbit_s 5");
+  expect_event_refused(lab, lab_start(lab, "run experiment.ini --local --device host --quiet --out x.db"),
+                       "event a: expected one that can be had here (add, remove, fail), found set");
+  lab_controller(lab);
+  lab_experiment(lab, "events.b=at 0.1 remove gpu_server 0;events.c=at 0.2 fail gpu_server 1");
+  expect_event_refused(
+      lab, lab_client(lab, "x", ""),
+      "event c: expected one that can be had here (remove; add and fail need --local), found fail");
 }

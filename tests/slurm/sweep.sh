@@ -66,11 +66,13 @@ waits_and_merges() {
 }
 
 goes_on_with_what_is_missing() {
-  "$sim" sweep x.ini "${vary[@]}" --out b.db --slurm --slurm-options '--cpus-per-task=2 --comment="two words"' --detach
+  "$sim" sweep x.ini "${vary[@]}" --out b.db --slurm --slurm-options '--cpus-per-task=2 --comment="two words"' --detach >b.out
+  grep -qE '^submitted job [0-9]+: 24 runs; once it has ended, merge them by the same command with --merge ' b.out
   slurm_await 60 sh -c 'test -z "$(squeue -h)"'
   rm b.db.tasks/task-000004.db b.db.tasks/task-000017.db
   truncate -s 9000 b.db.tasks/task-000009.db
-  ! "$sim" sweep x.ini "${vary[@]}" --out b.db --merge || return 1
+  ! "$sim" sweep x.ini "${vary[@]}" --out b.db --merge 2>b.err || return 1
+  grep -q ' 3 of 24 runs are not there yet; nothing was merged' b.err
   [ ! -e b.db ]
   "$sim" sweep x.ini "${vary[@]}" --out b.db --slurm --quiet
   same_as_local b.db
