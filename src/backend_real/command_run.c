@@ -167,11 +167,17 @@ static gboolean local_event(void *context, const struct experiment_event *event,
 /* --- the backend
  * ----------------------------------------------------------------------------------------------------*/
 
+static const char *record_output(void)
+{
+  return real.local_wanted ? real.record : NULL;
+}
+
 static gboolean record_open(gboolean force, GError **error)
 {
   if (!real.record)
     return TRUE;
-  if (!local_record_clear(real.record, real.local_wanted, force, error))
+  /* A cluster's roles may write beside each other, and none replaces a file. */
+  if (real.local_wanted && !local_record_clear(real.record, force, error))
     return FALSE;
   real.recording = recording_create(real.record, ACTOR(ACTOR_CLIENT, 0), error);
   return real.recording != NULL;
@@ -187,7 +193,7 @@ static void record_close(gboolean began)
   if (!began) {
     g_unlink(own);
     if (real.local_wanted)
-      local_record_clear(real.record, TRUE, TRUE, &real.record_error);
+      local_record_clear(real.record, TRUE, &real.record_error);
   } else if (good && real.local_wanted)
     local_record_join(real.record, &real.record_error);
 }
@@ -279,6 +285,7 @@ static const struct backend backend = {.name = "real",
                                        .capabilities = REAL_CAPABILITIES,
                                        .needs_heartbeats = always,
                                        .processes = processes,
+                                       .output = record_output,
                                        .open = real_open,
                                        .run = real_run,
                                        .close = real_close};

@@ -19,7 +19,7 @@ static const struct {
     {"run experiment.ini --local --pace 1 --gid-index 3", "nor with --pace"},
     {"run experiment.ini --local --gid-index 65536", "expected 0 to 65535"},
     {"run experiment.ini --local --images images", "expected images of the experiment's models"},
-    {"run experiment.ini --local --device host --record none/x", "none/x.client: cannot create"},
+    {"run experiment.ini --local --device host --record none/x", "none/x: cannot write: No such file"},
     {"run experiment.ini --local --device host --record x.rec --metrics 65535", "none after 65535"},
     {"keygen images/", "expected NAME, the files' name without its end, found \"images/\""},
     {"gpu-server --cluster cluster.ini", "expected --index N"},
@@ -38,6 +38,55 @@ static const struct {
     {"memory-server --cluster cluster.ini --index 0 --ssd-folder .", "options of GPU servers"},
     {"controller --cluster cluster.ini --ssd-folder .", "options of servers"},
 };
+
+static void expect_text(const ClusterLab *lab, const char *file, const char *wanted)
+{
+  g_autofree char *path = lab_path(lab, file), *text = NULL;
+  cr_assert(g_file_get_contents(path, &text, NULL, NULL) && strcmp(text, wanted) == 0, "%s was replaced",
+            file);
+}
+
+/* As distmind-sim has it; before any server is started. */
+Test(options, files_that_are_there_need_force)
+{
+  static const char *const words[] = {
+      "run experiment.ini --local --device host --out x.db --timeline kept",
+      "run experiment.ini --local --device host --out x.db --record kept",
+      "run experiment.ini --local --device host --out kept",
+      "run experiment.ini --cluster cluster.ini --out x.db --timeline kept",
+      "model pack none.safetensors -o kept",
+      "calibrate --device host -o kept",
+  };
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, "");
+  g_autofree char *kept = lab_path(lab, "kept"), *database = lab_path(lab, "x.db");
+  cr_assert(g_file_set_contents(kept, "precious", -1, NULL));
+  for (gsize i = 0; i < G_N_ELEMENTS(words); i++) {
+    struct process *process = lab_start(lab, "%s", words[i]);
+    cr_assert(process_await(process, 30), "%s does not end", words[i]);
+    g_autofree char *log = process_log(process);
+    cr_assert(process->status == 2 && strstr(log, "kept: exists already") && strstr(log, "--force"),
+              "%s: status %d: %s", words[i], process->status, log);
+    expect_text(lab, "kept", "precious");
+    cr_assert_not(g_file_test(database, G_FILE_TEST_EXISTS));
+  }
+  struct process *twice = lab_start(lab, "run experiment.ini --local --device host --out x.db --record x.db");
+  cr_assert(process_await(twice, 30) && twice->status == 2, "the recording takes the database's place");
+}
+
+/* An earlier recording stays until the new one is whole. */
+Test(options, a_run_that_fails_keeps_the_old_recording)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, "");
+  g_autofree char *kept = lab_path(lab, "kept");
+  cr_assert(g_file_set_contents(kept, "precious", -1, NULL));
+  struct process *process =
+      lab_start(lab, "run experiment.ini --local --device host --out x.db --record kept "
+                     "--force --metrics 65535");
+  cr_assert(process_await(process, 30) && process->status == 2);
+  expect_text(lab, "kept", "precious");
+}
 
 Test(options, that_cannot_be_heeded_are_refused)
 {
