@@ -109,7 +109,7 @@ static gboolean check(const struct arguments *a, GError **error)
 
 static gboolean plan_command(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.sweep = {.repeat = NOT_GIVEN, .jobs = NOT_GIVEN}};
+  struct arguments a = {.hold = NULL};
   const GOptionEntry own[] = {{"hold", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &a.hold, NULL, NULL},
                               {"plot", 0, 0, G_OPTION_ARG_FILENAME, &a.plot, NULL, NULL},
                               {"most", 0, 0, G_OPTION_ARG_NONE, &a.most, NULL, NULL},
@@ -117,9 +117,9 @@ static gboolean plan_command(int argc, char **argv, GError **error)
   struct hold hold = {.name = NULL};
   g_autoptr(GArray) entries = sweep_option_entries(&a.sweep, own);
   g_auto(GStrv) files = command_options(argc, argv, (const GOptionEntry *)(const void *)entries->data, error);
-  gboolean good = files &&
-                  command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini, --vary and --hold", error) &&
-                  check(&a, error) && hold_parse(a.hold[0], &hold, error);
+  gboolean good =
+      files && command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini, --vary and --hold", error) &&
+      sweep_options_numbers(&a.sweep, error) && check(&a, error) && hold_parse(a.hold[0], &hold, error);
   g_autoptr(Sweep) sweep = good ? sweep_from_options(&a.sweep, files[0], "plan", error) : NULL;
   good = sweep && run_plan(sweep, &hold, &a, error);
   sweep_options_clear(&a.sweep);
