@@ -83,9 +83,10 @@ static gboolean conclude(struct plan *plan, const struct arguments *a, gboolean 
 static gboolean run_plan(struct sweep *sweep, const struct hold *hold, const struct arguments *a,
                          GError **error)
 {
+  if (!plan_check(sweep, error) || !sweep_check(sweep, error))
+    return FALSE;
   volatile sig_atomic_t *interrupted = sweep_catch_signals();
-  if (!plan_check(sweep, error) || !output_files_differ(sweep->out, a->plot, error) ||
-      !sweep_open(sweep, a->sweep.force, error))
+  if (!output_files_differ(sweep->out, a->plot, error) || !sweep_open(sweep, a->sweep.force, error))
     return FALSE;
   sweep_retry(sweep);
   g_autoptr(Plan) plan = plan_new(sweep, hold, a->most, error);

@@ -168,6 +168,8 @@ static gboolean merge_only(struct sweep *sweep, const struct arguments *a, GErro
 static gboolean run_sweep(struct sweep *sweep, const struct arguments *a, GError **error)
 {
   const struct sweep_options *o = &a->sweep;
+  if (!a->share && !a->merge && (!sweep_check(sweep, error) || !sweep_check_fit(sweep, error)))
+    return FALSE;
   volatile sig_atomic_t *interrupted = sweep_catch_signals();
   if (a->share)
     return sweep_run_share(sweep, a->share, sweep_jobs(o), interrupted, error);
