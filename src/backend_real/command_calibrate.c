@@ -270,7 +270,7 @@ static gboolean run_calibrate(int argc, char **argv, GError **error)
                                   {"base", 0, 0, G_OPTION_ARG_FILENAME, &a.base, NULL, NULL},
                                   {"profiles", 0, 0, G_OPTION_ARG_FILENAME, &a.profiles, NULL, NULL},
                                   {"ssd-folder", 0, 0, G_OPTION_ARG_FILENAME, &a.ssd_folder, NULL, NULL},
-                                  {"only", 0, 0, G_OPTION_ARG_STRING, &a.only, NULL, NULL},
+                                  {"only", 0, 0, G_OPTION_ARG_FILENAME, &a.only, NULL, NULL},
                                   {"force", 0, 0, G_OPTION_ARG_NONE, &a.force, NULL, NULL},
                                   {"quiet", 0, 0, G_OPTION_ARG_NONE, &a.quiet, NULL, NULL},
                                   {NULL}};

@@ -1,6 +1,7 @@
 /* Checks of files to be written; see output_file.h. */
 #include "harness/output_file.h"
 
+#include <errno.h>
 #include <glib/gstdio.h>
 
 #include "core/error.h"
@@ -17,6 +18,8 @@ gboolean output_file_check(const char *path, gboolean force, GError **error)
                          S_ISDIR(info.st_mode) ? "folder" : "device or pipe");
     if (!force)
       return input_error(error, path, 0, "exists already; give another name, or --force to replace it");
+  } else if (errno != ENOENT) {
+    return input_error(error, path, 0, "cannot write: %s", g_strerror(errno));
   }
   g_autofree char *folder = g_path_get_dirname(path);
   return command_can_write_in(folder, path, error);

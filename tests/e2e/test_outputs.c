@@ -107,6 +107,8 @@ Test(outputs, no_folder_and_no_pipe_is_replaced)
       {"run x.ini --system ideal --force --out new.db --timeline none/t.json", "none/t.json: cannot write"},
       {"run x.ini --system ideal --force --out new.db --timeline ./new.db", "another name for each file"},
       {"run x.ini --system ideal --force --out=", "found \"\""},
+      {"plan x.ini --vary cluster.gpu_servers=1,2 --hold requests>=1 --out new.db --plot x.ini/p.svg",
+       "x.ini/p.svg: cannot write: Not a directory"},
       {"plot x.db found --force -o sub.svg", "found a folder"},
       {"sweep x.ini --vary cluster.gpu_servers=1,2 --system ideal --force --out sub", "found a folder"},
       {"plan x.ini --vary cluster.gpu_servers=1,2 --hold requests>=1 --force --out p.svg --plot p.svg",
