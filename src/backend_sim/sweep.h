@@ -65,6 +65,9 @@ char *sweep_task_name(const struct sweep *sweep, uint64_t task);
 /* Its database once it is done. */
 char *sweep_task_file(const struct sweep *sweep, uint64_t task);
 
+/* The task can be set up. FALSE + DM_ERROR_INPUT. */
+gboolean sweep_task_fits(const struct sweep *sweep, uint64_t task, GError **error);
+
 /* Looks for what is done already, and what is known to have failed. FALSE + DM_ERROR_INPUT: OUT or the folder
  * is of something else (and not force, which begins anew), or another process has the folder. */
 gboolean sweep_open(struct sweep *sweep, gboolean force, GError **error);

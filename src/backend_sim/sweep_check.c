@@ -71,7 +71,7 @@ gboolean sweep_check(const struct sweep *sweep, GError **error)
   return keyfile != NULL;
 }
 
-static gboolean task_fits(const struct sweep *sweep, uint64_t task, GError **error)
+gboolean sweep_task_fits(const struct sweep *sweep, uint64_t task, GError **error)
 {
   g_auto(GStrv) sets = sweep_task_sets(sweep, task);
   g_autoptr(Experiment) e = experiment_load(sweep->experiment, sweep_task_system(sweep, task), sets, error);
@@ -83,10 +83,10 @@ static gboolean task_fits(const struct sweep *sweep, uint64_t task, GError **err
 gboolean sweep_check_fit(const struct sweep *sweep, GError **error)
 {
   g_autoptr(GError) failure = NULL;
-  if (sweep->count > FITTED_MOST || task_fits(sweep, 0, &failure))
+  if (sweep->count > FITTED_MOST || sweep_task_fits(sweep, 0, &failure))
     return TRUE;
   for (uint64_t task = 1; task < sweep->count; task++)
-    if (task_fits(sweep, task, NULL))
+    if (sweep_task_fits(sweep, task, NULL))
       return TRUE;
   g_prefix_error(&failure, "no point can be set up; ");
   g_propagate_error(error, g_steal_pointer(&failure));

@@ -93,6 +93,25 @@ Test(sweep_check, every_value_is_looked_at)
   expect_nothing_written(folder, "a long list");
 }
 
+/* Traces are not read before: the runs fail, which is no answer of a plan, and there is no figure of it. The
+ * same command does it once the trace is mended. */
+Test(sweep_check, a_malformed_trace_is_a_failure)
+{
+  static const char options[] = "--vary cluster.gpu_servers=1,2 --system ideal --trace t.csv --plot p.svg";
+  g_autoptr(Folder) folder = filled_folder();
+  folder_write(folder, "t.csv", "arrival_s\n0\nsoon\n1\n");
+  g_autoptr(ProgramOutcome) plan = start(folder, TRUE, options);
+  cr_assert(plan->status == 1 && strstr(plan->err, "failed at cluster.gpu_servers=1, ideal: ") &&
+                strstr(plan->err, "t.csv:3: "),
+            "%d: %s%s", plan->status, plan->out, plan->err);
+  expect_nothing_written(folder, options);
+  folder_write(folder, "t.csv", "arrival_s\n0\n0.5\n1\n");
+  g_autoptr(ProgramOutcome) again = start(folder, TRUE, options);
+  g_autofree char *left = folder_list(folder);
+  cr_assert_eq(again->status, 0, "%s", again->err);
+  cr_assert_str_eq(left, "p.svg t.csv x.ini y.db");
+}
+
 /* Where something fits, the rest is run (test_sweep.c); of a plan, that nothing fits is an answer. */
 Test(sweep_check, where_nothing_fits_nothing_runs)
 {
