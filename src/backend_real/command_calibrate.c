@@ -8,11 +8,12 @@
 #include "backend_real/log.h"
 #include "core/error.h"
 #include "harness/hardware_file.h"
+#include "harness/output_file.h"
 #include "harness/profile_file.h"
 #include "harness/resolve.h"
 
 struct arguments {
-  char *out, *device, *transport, *base, *profiles, *ssd_folder, *only;
+  char *out, *device, *transport, *pace_text, *base, *profiles, *ssd_folder, *only;
   double pace;
   gboolean force, quiet;
 };
@@ -30,6 +31,7 @@ static void arguments_clear(struct arguments *a)
   g_free(a->out);
   g_free(a->device);
   g_free(a->transport);
+  g_free(a->pace_text);
   g_free(a->base);
   g_free(a->profiles);
   g_free(a->ssd_folder);
@@ -100,12 +102,6 @@ static char *profile_path(const char *folder, const struct calibrated_profile *p
   return g_build_filename(folder, leaf, NULL);
 }
 
-static gboolean refuse_existing(const char *path, GError **error)
-{
-  return !g_file_test(path, G_FILE_TEST_EXISTS) ||
-         input_error(error, path, 0, "exists already; give another name, or --force to replace it");
-}
-
 /* It is there, or may be made in the nearest folder above it that is. */
 static gboolean can_be_folder(const char *path, GError **error)
 {
@@ -129,15 +125,13 @@ static gboolean outputs_check(const struct arguments *a, const struct calibratio
   if (to && strcmp(from, to) == 0)
     return input_error(error, a->profiles, 0,
                        "holds the profiles that are measured; expected another folder");
-  g_autofree char *folder = g_path_get_dirname(a->out);
-  if (!command_can_write_in(folder, a->out, error) || (a->profiles && !can_be_folder(a->profiles, error)))
+  if (!output_file_check(a->out, a->force, error) || (a->profiles && !can_be_folder(a->profiles, error)))
     return FALSE;
-  if (!a->force && !refuse_existing(a->out, error))
-    return FALSE;
-  for (guint i = 0; a->profiles && !a->force && i < c->profiles->len; i++) {
+  gboolean there = a->profiles && g_file_test(a->profiles, G_FILE_TEST_IS_DIR);
+  for (guint i = 0; there && i < c->profiles->len; i++) {
     g_autofree char *path =
         profile_path(a->profiles, &g_array_index(c->profiles, struct calibrated_profile, i));
-    if (!refuse_existing(path, error))
+    if (!output_file_check(path, a->force, error))
       return FALSE;
   }
   return TRUE;
@@ -253,13 +247,13 @@ static gboolean check_only(const struct arguments *a, GError **error)
   return TRUE;
 }
 
-static gboolean check_arguments(const struct arguments *a, GError **error)
+static gboolean check_arguments(struct arguments *a, GError **error)
 {
   if (!a->out)
     return input_error(error, NULL, 0, "calibrate: expected -o HARDWARE.ini; `%s calibrate --help` shows how",
                        g_get_prgname());
-  if (!(a->pace >= 0 && a->pace <= 10000))
-    return input_error(error, NULL, 0, "--pace: expected Gbit/s from 0 (none) to 10000, found %g", a->pace);
+  if (!pace_option(a->pace_text, &a->pace, error))
+    return FALSE;
   if (a->ssd_folder && !g_file_test(a->ssd_folder, G_FILE_TEST_IS_DIR))
     return input_error(error, NULL, 0, "--ssd-folder: expected a folder on an SSD, found \"%s\"",
                        a->ssd_folder);
@@ -272,11 +266,11 @@ static gboolean run_calibrate(int argc, char **argv, GError **error)
   const GOptionEntry entries[] = {{"output", 'o', 0, G_OPTION_ARG_FILENAME, &a.out, NULL, NULL},
                                   {"device", 0, 0, G_OPTION_ARG_FILENAME, &a.device, NULL, NULL},
                                   {"transport", 0, 0, G_OPTION_ARG_FILENAME, &a.transport, NULL, NULL},
-                                  {"pace", 0, 0, G_OPTION_ARG_DOUBLE, &a.pace, NULL, NULL},
+                                  {"pace", 0, 0, G_OPTION_ARG_FILENAME, &a.pace_text, NULL, NULL},
                                   {"base", 0, 0, G_OPTION_ARG_FILENAME, &a.base, NULL, NULL},
                                   {"profiles", 0, 0, G_OPTION_ARG_FILENAME, &a.profiles, NULL, NULL},
                                   {"ssd-folder", 0, 0, G_OPTION_ARG_FILENAME, &a.ssd_folder, NULL, NULL},
-                                  {"only", 0, 0, G_OPTION_ARG_STRING, &a.only, NULL, NULL},
+                                  {"only", 0, 0, G_OPTION_ARG_FILENAME, &a.only, NULL, NULL},
                                   {"force", 0, 0, G_OPTION_ARG_NONE, &a.force, NULL, NULL},
                                   {"quiet", 0, 0, G_OPTION_ARG_NONE, &a.quiet, NULL, NULL},
                                   {NULL}};

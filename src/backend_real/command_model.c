@@ -6,6 +6,7 @@
 #include "backend_real/commands.h"
 #include "backend_real/image.h"
 #include "core/error.h"
+#include "harness/output_file.h"
 #include "harness/progress.h"
 
 static void draw(void *progress, double done)
@@ -43,9 +44,7 @@ static gboolean run_pack(int argc, char **argv, GError **error)
     return FALSE;
   if (!out)
     return input_error(error, NULL, 0, "model pack: expected -o MODEL.dmi");
-  if (!force && g_file_test(out, G_FILE_TEST_EXISTS))
-    return input_error(error, out, 0, "the file exists; --force overwrites it");
-  return pack(words[0], out, quiet, error);
+  return output_file_check(out, force, error) && pack(words[0], out, quiet, error);
 }
 
 static gboolean run_verify(int argc, char **argv, GError **error)

@@ -14,11 +14,23 @@
 #include "backend_real/transport_tcp_socket.h"
 #include "core/error.h"
 
-#define NO_PLACE (-1) /* --index is not given */
+enum number { INDEX, FIRST_GPU, GID_INDEX, PARENT, LISTENING_FD, METRICS_FD, NUMBERS };
+
+/* Options of whole numbers. The last three are for children of `run --local`. */
+static const struct {
+  const char *name;
+  gint least, most, otherwise; /* otherwise: where it is not given */
+} numbers[NUMBERS] = {[INDEX] = {"index", 0, 0xffff, -1},
+                      [FIRST_GPU] = {"first-gpu", 0, 0xffff, 0},
+                      [GID_INDEX] = {"gid-index", 0, 0xffff, -1},
+                      [PARENT] = {"parent", 1, G_MAXINT, 0},
+                      [LISTENING_FD] = {"listening-fd", 0, G_MAXINT, -1},
+                      [METRICS_FD] = {"metrics-fd", 0, G_MAXINT, -1}};
 
 struct arguments {
   char *cluster, *address, *log, *log_format, *metrics, *record, *ssd_folder, *rdma_device;
-  gint index, first_gpu, gid_index, parent, listening_fd, metrics_fd;
+  char *number_text[NUMBERS]; /* NULL: not given */
+  gint number[NUMBERS];
 };
 
 static void arguments_clear(struct arguments *a)
@@ -31,12 +43,14 @@ static void arguments_clear(struct arguments *a)
   g_free(a->record);
   g_free(a->ssd_folder);
   g_free(a->rdma_device);
+  for (int i = 0; i < NUMBERS; i++)
+    g_free(a->number_text[i]);
 }
 
 /* A child of `run --local` ends with its parent, even one that was killed. */
 static gboolean tie_to_parent(gint parent, GError **error)
 {
-  if (parent <= 0)
+  if (parent == 0)
     return TRUE;
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() == parent)
@@ -45,45 +59,49 @@ static gboolean tie_to_parent(gint parent, GError **error)
   return FALSE;
 }
 
+static gboolean numbers_read(struct arguments *a, GError **error)
+{
+  for (int i = 0; i < NUMBERS; i++) {
+    a->number[i] = numbers[i].otherwise;
+    if (!command_integer(numbers[i].name, a->number_text[i], numbers[i].least, numbers[i].most, &a->number[i],
+                         error))
+      return FALSE;
+  }
+  return TRUE;
+}
+
 static gboolean arguments_read(int argc, char **argv, struct arguments *a, GError **error)
 {
   const GOptionEntry entries[] = {
       {"cluster", 0, 0, G_OPTION_ARG_FILENAME, &a->cluster, NULL, NULL},
-      {"index", 0, 0, G_OPTION_ARG_INT, &a->index, NULL, NULL},
+      {"index", 0, 0, G_OPTION_ARG_FILENAME, &a->number_text[INDEX], NULL, NULL},
       {"address", 0, 0, G_OPTION_ARG_FILENAME, &a->address, NULL, NULL},
-      {"first-gpu", 0, 0, G_OPTION_ARG_INT, &a->first_gpu, NULL, NULL},
+      {"first-gpu", 0, 0, G_OPTION_ARG_FILENAME, &a->number_text[FIRST_GPU], NULL, NULL},
       {"rdma-device", 0, 0, G_OPTION_ARG_FILENAME, &a->rdma_device, NULL, NULL},
-      {"gid-index", 0, 0, G_OPTION_ARG_INT, &a->gid_index, NULL, NULL},
+      {"gid-index", 0, 0, G_OPTION_ARG_FILENAME, &a->number_text[GID_INDEX], NULL, NULL},
       {"log", 0, 0, G_OPTION_ARG_FILENAME, &a->log, NULL, NULL},
       {"log-format", 0, 0, G_OPTION_ARG_FILENAME, &a->log_format, NULL, NULL},
       {"ssd-folder", 0, 0, G_OPTION_ARG_FILENAME, &a->ssd_folder, NULL, NULL},
       {"metrics", 0, 0, G_OPTION_ARG_FILENAME, &a->metrics, NULL, NULL},
-      {"metrics-fd", 0, 0, G_OPTION_ARG_INT, &a->metrics_fd, NULL, NULL},
+      {"metrics-fd", 0, 0, G_OPTION_ARG_FILENAME, &a->number_text[METRICS_FD], NULL, NULL},
       {"record", 0, 0, G_OPTION_ARG_FILENAME, &a->record, NULL, NULL},
-      {"parent", 0, 0, G_OPTION_ARG_INT, &a->parent, NULL, NULL},
-      {"listening-fd", 0, 0, G_OPTION_ARG_INT, &a->listening_fd, NULL, NULL},
+      {"parent", 0, 0, G_OPTION_ARG_FILENAME, &a->number_text[PARENT], NULL, NULL},
+      {"listening-fd", 0, 0, G_OPTION_ARG_FILENAME, &a->number_text[LISTENING_FD], NULL, NULL},
       {NULL, 0, 0, 0, NULL, NULL, NULL},
   };
   g_auto(GStrv) rest = command_options(argc, argv, entries, error);
-  if (!rest || !command_arguments(argv, rest, 0, 0, "no argument", error))
+  if (!rest || !command_arguments(argv, rest, 0, 0, "no argument", error) || !numbers_read(a, error))
     return FALSE;
   if (!a->cluster)
     return input_error(error, NULL, 0, "%s: expected --cluster CLUSTER.ini; `%s %s --help` shows how",
                        argv[0], g_get_prgname(), argv[0]);
-  if (a->index < NO_PLACE || a->index > 0xffff)
-    return input_error(error, NULL, 0, "%s: expected --index from 0 to 65535, found %d", argv[0], a->index);
-  if (a->first_gpu < 0)
-    return input_error(error, NULL, 0, "%s: expected --first-gpu from 0 on, found %d", argv[0], a->first_gpu);
-  if (a->gid_index < -1 || a->gid_index > 0xffff)
-    return input_error(error, NULL, 0, "%s: expected --gid-index from 0 to 65535, found %d", argv[0],
-                       a->gid_index);
-  return log_setup(a->log ? a->log : "info", a->log_format, error) && tie_to_parent(a->parent, error);
+  return log_setup(a->log ? a->log : "info", a->log_format, error) && tie_to_parent(a->number[PARENT], error);
 }
 
 /* *fd: where metrics are served, -1 = nowhere. */
 static gboolean metrics_socket(const struct arguments *a, int *fd, GError **error)
 {
-  *fd = a->metrics ? metrics_listen(a->metrics, error) : a->metrics_fd;
+  *fd = a->metrics ? metrics_listen(a->metrics, error) : a->number[METRICS_FD];
   return !a->metrics || *fd >= 0;
 }
 
@@ -93,21 +111,21 @@ static gboolean metrics_socket(const struct arguments *a, int *fd, GError **erro
 static void tell_endpoint(void *context, const char *endpoint)
 {
   const struct arguments *a = context;
-  if (a->listening_fd >= 0) {
-    dprintf(a->listening_fd, "%s\n", endpoint);
-    close(a->listening_fd);
+  if (a->number[LISTENING_FD] >= 0) {
+    dprintf(a->number[LISTENING_FD], "%s\n", endpoint);
+    close(a->number[LISTENING_FD]);
   }
 }
 
 static gboolean run_controller(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.index = NO_PLACE, .listening_fd = -1, .metrics_fd = -1, .gid_index = -1};
+  struct arguments a = {NULL};
   struct key_pair keys;
   struct hub_config hub;
   int metrics;
   gboolean good = arguments_read(argc, argv, &a, error);
-  if (good &&
-      (a.address || a.rdma_device || a.index != NO_PLACE || a.first_gpu || a.gid_index != -1 || a.ssd_folder))
+  if (good && (a.address || a.rdma_device || a.ssd_folder || a.number_text[INDEX] ||
+               a.number_text[FIRST_GPU] || a.number_text[GID_INDEX]))
     good = input_error(error, NULL, 0,
                        "controller: --index, --address, --first-gpu, --rdma-device, --gid-index and "
                        "--ssd-folder are options of servers");
@@ -144,25 +162,25 @@ static gboolean check_address(const char *address, GError **error)
 
 static gboolean check_server(enum actor_kind kind, const struct arguments *a, GError **error)
 {
-  if (a->index == NO_PLACE)
+  if (!a->number_text[INDEX])
     return input_error(error, NULL, 0, "%s: expected --index N, its place in its pool, from 0",
                        peer_name(ACTOR(kind, 0)));
   if (kind == ACTOR_GPU_SERVER && a->address)
     return input_error(error, NULL, 0, "gpu-server: --address is an option of memory servers");
-  if (kind == ACTOR_MEMORY_SERVER && (a->first_gpu || a->ssd_folder))
+  if (kind == ACTOR_MEMORY_SERVER && (a->number_text[FIRST_GPU] || a->ssd_folder))
     return input_error(error, NULL, 0,
                        "memory-server: --first-gpu and --ssd-folder are options of GPU servers");
   if (a->ssd_folder && !g_file_test(a->ssd_folder, G_FILE_TEST_IS_DIR))
     return input_error(error, NULL, 0, "--ssd-folder: expected a folder on an SSD, found \"%s\"",
                        a->ssd_folder);
-  if ((a->rdma_device || a->gid_index != -1) && !transport_by_name("verbs", error))
+  if ((a->rdma_device || a->number_text[GID_INDEX]) && !transport_by_name("verbs", error))
     return FALSE;
   return kind != ACTOR_MEMORY_SERVER || check_address(a->address, error);
 }
 
 static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError **error)
 {
-  struct arguments a = {.index = NO_PLACE, .listening_fd = -1, .metrics_fd = -1, .gid_index = -1};
+  struct arguments a = {NULL};
   struct link_keys keys;
   struct server_options options = {.kind = kind};
   gboolean good = arguments_read(argc, argv, &a, error) && check_server(kind, &a, error);
@@ -170,13 +188,13 @@ static gboolean run_server(enum actor_kind kind, int argc, char **argv, GError *
   good = file && cluster_file_link(file, &keys, &options.link, error) &&
          metrics_socket(&a, &options.metrics, error);
   if (good) {
-    log_process(ACTOR(kind, (uint32_t)a.index));
-    options.index = (uint32_t)a.index;
-    options.first_gpu = (uint32_t)a.first_gpu;
+    log_process(ACTOR(kind, (uint32_t)a.number[INDEX]));
+    options.index = (uint32_t)a.number[INDEX];
+    options.first_gpu = (uint32_t)a.number[FIRST_GPU];
     options.record = a.record;
     options.ssd_folder = a.ssd_folder;
     options.rdma_device = a.rdma_device;
-    options.gid_index = a.gid_index;
+    options.gid_index = a.number[GID_INDEX];
     options.data_address = a.address;
     good = server_run(&options, error);
   }

@@ -4,6 +4,7 @@
 #include <glib/gstdio.h>
 #include <signal.h>
 #include "backend_real/client.h"
+#include "backend_real/commands.h"
 #include "backend_real/images.h"
 #include "backend_real/device.h"
 #include "backend_real/local.h"
@@ -17,7 +18,7 @@
 static struct {
   gboolean local_wanted, share_gpus, is_client; /* is_client: the command is `client` */
   char *cluster, *device, *transport, *images, *log, *log_format, *metrics, *record, *ssd_folder,
-      *rdma_device;
+      *rdma_device, *gid_index_text, *pace_text;
   gint gid_index; /* -1: not given */
   double pace;
   struct local *local;
@@ -33,8 +34,8 @@ static const GOptionEntry options[] = {
     {"device", 0, 0, G_OPTION_ARG_FILENAME, &real.device, NULL, NULL},
     {"transport", 0, 0, G_OPTION_ARG_FILENAME, &real.transport, NULL, NULL},
     {"rdma-device", 0, 0, G_OPTION_ARG_FILENAME, &real.rdma_device, NULL, NULL},
-    {"gid-index", 0, 0, G_OPTION_ARG_INT, &real.gid_index, NULL, NULL},
-    {"pace", 0, 0, G_OPTION_ARG_DOUBLE, &real.pace, NULL, NULL},
+    {"gid-index", 0, 0, G_OPTION_ARG_FILENAME, &real.gid_index_text, NULL, NULL},
+    {"pace", 0, 0, G_OPTION_ARG_FILENAME, &real.pace_text, NULL, NULL},
     {"images", 0, 0, G_OPTION_ARG_FILENAME, &real.images, NULL, NULL},
     {"ssd-folder", 0, 0, G_OPTION_ARG_FILENAME, &real.ssd_folder, NULL, NULL},
     {"share-gpus", 0, 0, G_OPTION_ARG_NONE, &real.share_gpus, NULL, NULL},
@@ -82,9 +83,9 @@ static gboolean choices_check(GError **error)
 
 static gboolean rdma_check(GError **error)
 {
-  if (real.gid_index < -1 || real.gid_index > 0xffff)
-    return input_error(error, NULL, 0, "--gid-index: expected 0 to 65535, found %d", real.gid_index);
-  if (!real.rdma_device && real.gid_index == -1)
+  if (!command_integer("gid-index", real.gid_index_text, 0, 0xffff, &real.gid_index, error))
+    return FALSE;
+  if (!real.rdma_device && !real.gid_index_text)
     return TRUE;
   if (!real.local_wanted)
     return input_error(error, NULL, 0,
@@ -105,8 +106,8 @@ static gboolean options_check(const struct experiment *base, GError **error)
   if (real.local_wanted == (real.cluster != NULL))
     return input_error(error, NULL, 0,
                        "run: expected --local (a cluster on this machine) or --cluster CLUSTER.ini");
-  if (!(real.pace >= 0 && real.pace <= 10000))
-    return input_error(error, NULL, 0, "--pace: expected Gbit/s from 0 (none) to 10000, found %g", real.pace);
+  if (!pace_option(real.pace_text, &real.pace, error))
+    return FALSE;
   if (real.metrics && !real.local_wanted)
     return input_error(error, NULL, 0, "--metrics: goes with --local; of a cluster each role has its own");
   if (real.images && !g_file_test(real.images, G_FILE_TEST_IS_DIR))
@@ -167,11 +168,17 @@ static gboolean local_event(void *context, const struct experiment_event *event,
 /* --- the backend
  * ----------------------------------------------------------------------------------------------------*/
 
+static const char *record_output(void)
+{
+  return real.local_wanted ? real.record : NULL;
+}
+
 static gboolean record_open(gboolean force, GError **error)
 {
   if (!real.record)
     return TRUE;
-  if (!local_record_clear(real.record, real.local_wanted, force, error))
+  /* A cluster's roles may write beside each other, and none replaces a file. */
+  if (real.local_wanted && !local_record_clear(real.record, force, error))
     return FALSE;
   real.recording = recording_create(real.record, ACTOR(ACTOR_CLIENT, 0), error);
   return real.recording != NULL;
@@ -187,7 +194,7 @@ static void record_close(gboolean began)
   if (!began) {
     g_unlink(own);
     if (real.local_wanted)
-      local_record_clear(real.record, TRUE, TRUE, &real.record_error);
+      local_record_clear(real.record, TRUE, &real.record_error);
   } else if (good && real.local_wanted)
     local_record_join(real.record, &real.record_error);
 }
@@ -267,6 +274,8 @@ static void real_close(void)
   g_free(real.device);
   g_free(real.transport);
   g_free(real.rdma_device);
+  g_free(real.gid_index_text);
+  g_free(real.pace_text);
   g_free(real.images);
   g_free(real.ssd_folder);
   g_free(real.log);
@@ -279,6 +288,7 @@ static const struct backend backend = {.name = "real",
                                        .capabilities = REAL_CAPABILITIES,
                                        .needs_heartbeats = always,
                                        .processes = processes,
+                                       .output = record_output,
                                        .open = real_open,
                                        .run = real_run,
                                        .close = real_close};

@@ -9,4 +9,7 @@ extern const struct command command_client, command_keygen, command_real_model, 
 
 extern const struct command *const real_commands[]; /* NULL-terminated */
 
+/* --pace as it was given (NULL: not at all): *gbit_s, 0 = not paced. FALSE + DM_ERROR_INPUT. */
+gboolean pace_option(const char *text, double *gbit_s, GError **error);
+
 #endif

@@ -4,10 +4,10 @@
 
 #include <glib.h>
 
-/* Nothing of an earlier recording is in the way of path. force: what is there is removed. whole: path itself
- * is going to be written. FALSE + DM_ERROR. */
-gboolean local_record_clear(const char *path, gboolean whole, gboolean force, GError **error);
-/* Makes one file of those that the processes have left. */
+/* No process's file of an earlier recording, which was killed, is in the way of path's. force: what is there
+ * is removed. FALSE + DM_ERROR. */
+gboolean local_record_clear(const char *path, gboolean force, GError **error);
+/* Makes one file, path, of those that the processes have left; what stood there before is replaced now. */
 gboolean local_record_join(const char *path, GError **error);
 
 #endif

@@ -6,7 +6,8 @@
 #include "backend_sim/plan.h"
 #include "backend_sim/sweep_options.h"
 #include "core/error.h"
-#include "harness/plot_plan.h"
+#include "harness/output_file.h"
+#include "harness/plot.h"
 #include "harness/store_schema.h"
 
 struct arguments {
@@ -28,7 +29,7 @@ static gboolean uses_estimates(const struct sweep *sweep)
   return FALSE;
 }
 
-static gboolean show(const struct plan *plan, const struct arguments *a, GError **error)
+static void show(const struct plan *plan, const struct arguments *a)
 {
   const char *name = plan->sweep->name;
   if (a->sweep.json) {
@@ -40,7 +41,6 @@ static gboolean show(const struct plan *plan, const struct arguments *a, GError 
     if (g_file_test(plan->sweep->out, G_FILE_TEST_EXISTS))
       printf("\nresults: %s\n", plan->sweep->out);
   }
-  return !a->plot || plan_plot(plan, name, uses_estimates(plan->sweep), a->plot, error);
 }
 
 /* Points that could not be set up are part of the answer; a run that failed is not. */
@@ -74,26 +74,24 @@ static gboolean conclude(struct plan *plan, const struct arguments *a, gboolean 
                 "interrupted: what was run is kept; the same command goes on with the rest");
     return FALSE;
   }
-  return show(plan, a, error) && check_failures(plan, error);
+  show(plan, a);
+  /* Where runs failed there is no figure yet, so that the same command may go on. */
+  return check_failures(plan, error) &&
+         (!a->plot || plan_plot(plan, plan->sweep->name, uses_estimates(plan->sweep), a->plot, error));
 }
 
 static gboolean run_plan(struct sweep *sweep, const struct hold *hold, const struct arguments *a,
                          GError **error)
 {
+  if (!plan_check(sweep, error) || !sweep_check(sweep, error))
+    return FALSE;
   volatile sig_atomic_t *interrupted = sweep_catch_signals();
-  if (!plan_check(sweep, error) || !sweep_open(sweep, a->sweep.force, error))
+  if (!output_files_differ(sweep->out, a->plot, error) || !sweep_open(sweep, a->sweep.force, error))
     return FALSE;
   sweep_retry(sweep);
   g_autoptr(Plan) plan = plan_new(sweep, hold, a->most, error);
   return plan && plan_run(plan, sweep_jobs(&a->sweep), a->sweep.quiet || a->sweep.json, interrupted, error) &&
          conclude(plan, a, plan_is_done(plan), error);
-}
-
-/* Before anything runs: the figure comes last. */
-static gboolean check_plot(const char *path, GError **error)
-{
-  g_autofree char *folder = g_path_get_dirname(path);
-  return plot_path_check(path, error) && command_can_write_in(folder, path, error);
 }
 
 static gboolean check(const struct arguments *a, GError **error)
@@ -107,12 +105,12 @@ static gboolean check(const struct arguments *a, GError **error)
                        g_get_prgname());
   if (a->hold[1])
     return input_error(error, NULL, 0, "plan: expected one --hold, found %u", g_strv_length(a->hold));
-  return !a->plot || check_plot(a->plot, error);
+  return !a->plot || plot_output_check(a->plot, a->sweep.force, error);
 }
 
 static gboolean plan_command(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.sweep = {.repeat = NOT_GIVEN, .jobs = NOT_GIVEN}};
+  struct arguments a = {.hold = NULL};
   const GOptionEntry own[] = {{"hold", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &a.hold, NULL, NULL},
                               {"plot", 0, 0, G_OPTION_ARG_FILENAME, &a.plot, NULL, NULL},
                               {"most", 0, 0, G_OPTION_ARG_NONE, &a.most, NULL, NULL},
@@ -120,9 +118,9 @@ static gboolean plan_command(int argc, char **argv, GError **error)
   struct hold hold = {.name = NULL};
   g_autoptr(GArray) entries = sweep_option_entries(&a.sweep, own);
   g_auto(GStrv) files = command_options(argc, argv, (const GOptionEntry *)(const void *)entries->data, error);
-  gboolean good = files &&
-                  command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini, --vary and --hold", error) &&
-                  check(&a, error) && hold_parse(a.hold[0], &hold, error);
+  gboolean good =
+      files && command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini, --vary and --hold", error) &&
+      sweep_options_numbers(&a.sweep, error) && check(&a, error) && hold_parse(a.hold[0], &hold, error);
   g_autoptr(Sweep) sweep = good ? sweep_from_options(&a.sweep, files[0], "plan", error) : NULL;
   good = sweep && run_plan(sweep, &hold, &a, error);
   sweep_options_clear(&a.sweep);
@@ -152,7 +150,9 @@ const struct command command_plan = {
         "  --hold FIGURE>=X  or <=X; any number of the JSON object of `run`: slo_attainment, latency_ms.p99, "
         "…\n"
         "  --most            the greatest value that holds instead\n"
-        "  --plot FILE       the figure over the key, a line a system, the answers ringed\n"
+        "  --plot FILE       the figure over the key, a line a system, the answers ringed; an existing one "
+        "needs "
+        "--force\n"
         "  --out FILE.db     database of the points tried, as `sweep` has it; default results/NAME-plan.db\n"
         "  --force           begins anew over what is there\n" SWEEP_OPTIONS_HELP "\n"
         "A value with which a system cannot be set up (too little memory, say) does not hold. That none "

@@ -168,6 +168,8 @@ static gboolean merge_only(struct sweep *sweep, const struct arguments *a, GErro
 static gboolean run_sweep(struct sweep *sweep, const struct arguments *a, GError **error)
 {
   const struct sweep_options *o = &a->sweep;
+  if (!a->share && !a->merge && (!sweep_check(sweep, error) || !sweep_check_fit(sweep, error)))
+    return FALSE;
   volatile sig_atomic_t *interrupted = sweep_catch_signals();
   if (a->share)
     return sweep_run_share(sweep, a->share, sweep_jobs(o), interrupted, error);
@@ -193,7 +195,7 @@ static gboolean split_options(struct arguments *a, GError **error)
 
 static gboolean check(const struct arguments *a, GError **error)
 {
-  if (!a->sweep.vary && a->sweep.repeat == NOT_GIVEN)
+  if (!a->sweep.vary && a->sweep.repeat == 0)
     return input_error(error, NULL, 0,
                        "sweep: expected --vary KEY=A,B or --repeat N; `%s sweep --help` shows how",
                        g_get_prgname());
@@ -212,9 +214,9 @@ static gboolean check(const struct arguments *a, GError **error)
 
 static gboolean sweep_command(int argc, char **argv, GError **error)
 {
-  struct arguments a = {.sweep = {.repeat = NOT_GIVEN, .jobs = NOT_GIVEN}};
+  struct arguments a = {.slurm = FALSE};
   const GOptionEntry own[] = {
-      {"repeat", 0, 0, G_OPTION_ARG_INT, &a.sweep.repeat, NULL, NULL},
+      {"repeat", 0, 0, G_OPTION_ARG_FILENAME, &a.sweep.repeat_text, NULL, NULL},
       {"slurm", 0, 0, G_OPTION_ARG_NONE, &a.slurm, NULL, NULL},
       {"slurm-options", 0, 0, G_OPTION_ARG_FILENAME, &a.slurm_options, NULL, NULL},
       {"detach", 0, 0, G_OPTION_ARG_NONE, &a.detach, NULL, NULL},
@@ -226,7 +228,7 @@ static gboolean sweep_command(int argc, char **argv, GError **error)
   g_auto(GStrv) files = command_options(argc, argv, (const GOptionEntry *)(const void *)entries->data, error);
   gboolean good = files &&
                   command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini and --vary KEY=A,B", error) &&
-                  check(&a, error) && split_options(&a, error);
+                  sweep_options_numbers(&a.sweep, error) && check(&a, error) && split_options(&a, error);
   g_autoptr(Sweep) sweep = good ? sweep_from_options(&a.sweep, files[0], "sweep", error) : NULL;
   good = sweep && run_sweep(sweep, &a, error);
   sweep_options_clear(&a.sweep);

@@ -202,7 +202,8 @@ static void job_ended(void *context, uint64_t task, const char *failure, gboolea
     sweep_task_ended(plan->sweep, task, error->message);
   if (plan->sweep->task[task].state == TASK_FAILED) {
     plan->task[task].verdict = VERDICT_NO;
-    plan->task[task].infeasible = input;
+    /* A trace may be bad input too, but that is no answer. */
+    plan->task[task].infeasible = input && !sweep_task_fits(plan->sweep, task, NULL);
   }
   search_look(plan, task % plan->searches);
 }

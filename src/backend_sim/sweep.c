@@ -136,28 +136,6 @@ static gboolean seeds_init(struct sweep *sweep, guint repeat, uint64_t seed, GEr
   return TRUE;
 }
 
-/* Every value of every axis is read once, beside the first values of the others; of a long axis, both ends.
- */
-static gboolean check_values(const struct sweep *sweep, GError **error)
-{
-  g_autofree guint *index = g_new0(guint, sweep->axes->len + 1);
-  for (guint i = 0; i < sweep->axes->len; i++) {
-    const struct axis *axis = sweep->axes->pdata[i];
-    for (index[i] = 0; index[i] < axis->count; index[i]++) {
-      if (index[i] >= SWEEP_CHECKED_ENDS && index[i] + SWEEP_CHECKED_ENDS < axis->count)
-        continue;
-      g_auto(GStrv) sets = sweep_sets_at(sweep, index);
-      g_autoptr(Experiment) experiment = experiment_load(sweep->experiment, "", sets, error);
-      if (!experiment) {
-        g_prefix_error(error, "--vary %s: ", axis->key);
-        return FALSE;
-      }
-    }
-    index[i] = 0;
-  }
-  return TRUE;
-}
-
 static gboolean count_tasks(struct sweep *sweep, GError **error)
 {
   sweep->points = axes_points(sweep->axes);
@@ -176,8 +154,7 @@ static gboolean sweep_init(struct sweep *sweep, const struct sweep_spec *spec, G
     return FALSE;
   sets_init(sweep, spec->sets);
   g_autoptr(Experiment) base = experiment_load(spec->experiment, "", sweep->sets, error);
-  if (!base || !seeds_init(sweep, spec->repeat, base->seed, error) || !check_axes(sweep, error) ||
-      !check_values(sweep, error))
+  if (!base || !seeds_init(sweep, spec->repeat, base->seed, error) || !check_axes(sweep, error))
     return FALSE;
   sweep->name = g_strdup(base->name);
   sweep->systems = g_strdupv(base->systems);

@@ -43,12 +43,19 @@ struct sweep {
   gboolean scratch;  /* tasks write on this machine's own disk, and move the file to the folder */
 };
 
-/* Reads the experiment at the first point and at every value of each axis (the others at their first), so
- * that a wrong key or value is found before anything runs. Nothing is written. NULL + DM_ERROR_INPUT. */
+/* Reads the experiment without its axes. Nothing is written. NULL + DM_ERROR_INPUT. */
 struct sweep *sweep_create(const struct sweep_spec *spec, GError **error);
 void sweep_destroy(struct sweep *sweep);
 typedef struct sweep Sweep;
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Sweep, sweep_destroy)
+
+/* Before anything runs or is written: what no run can make of the experiment at some point, as of `run`: a
+ * wrong value, a model that is not there. What does not fit (memory, replicas) is no such defect: that task
+ * fails, or does not hold. Traces are not read. FALSE + DM_ERROR_INPUT that names the first such point. */
+gboolean sweep_check(const struct sweep *sweep, GError **error);
+/* The same for what does not fit at any point, in a sweep of few enough tasks to look at each; of more, each
+ * says it for itself. FALSE + DM_ERROR_INPUT of the first. */
+gboolean sweep_check_fit(const struct sweep *sweep, GError **error);
 
 /* Settings of a task, the axes' after all others; free with g_strfreev. */
 char **sweep_task_sets(const struct sweep *sweep, uint64_t task);
@@ -57,6 +64,9 @@ const char *sweep_task_system(const struct sweep *sweep, uint64_t task);
 char *sweep_task_name(const struct sweep *sweep, uint64_t task);
 /* Its database once it is done. */
 char *sweep_task_file(const struct sweep *sweep, uint64_t task);
+
+/* The task can be set up. FALSE + DM_ERROR_INPUT. */
+gboolean sweep_task_fits(const struct sweep *sweep, uint64_t task, GError **error);
 
 /* Looks for what is done already, and what is known to have failed. FALSE + DM_ERROR_INPUT: OUT or the folder
  * is of something else (and not force, which begins anew), or another process has the folder. */

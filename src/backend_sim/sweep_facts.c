@@ -11,6 +11,8 @@
 
 /* A trace is known by its length and its ends: reading all of a large one would take longer than a task. */
 #define ENDS_BYTES (1 << 20)
+/* Values of an axis of words whose inputs are read. */
+#define DIGESTED_VALUES 64
 
 static void digest_ends(GChecksum *sum, const char *path)
 {
@@ -63,7 +65,7 @@ static char *inputs_digest(const struct sweep *sweep)
   digest_point(sum, sweep, index);
   for (guint i = 0; i < sweep->axes->len; i++) {
     const struct axis *axis = sweep->axes->pdata[i];
-    for (index[i] = 1; has_words(axis) && index[i] < MIN(axis->count, SWEEP_CHECKED_ENDS); index[i]++)
+    for (index[i] = 1; has_words(axis) && index[i] < MIN(axis->count, DIGESTED_VALUES); index[i]++)
       digest_point(sum, sweep, index);
     index[i] = 0;
   }

@@ -12,6 +12,7 @@
 #include "backend_sim/sweep_part.h"
 #include "core/error.h"
 #include "harness/command.h"
+#include "harness/output_file.h"
 #include "harness/store_files.h"
 #include "harness/store_schema.h"
 
@@ -238,6 +239,8 @@ void sweep_retry(struct sweep *sweep)
 
 static gboolean open_locked(struct sweep *sweep, gboolean force, GError **error)
 {
+  if (!output_file_check(sweep->out, TRUE, error)) /* whose it is, is told below */
+    return FALSE;
   if (force)
     folder_empty(sweep, FALSE);
   int known = folder_identity(sweep, error);

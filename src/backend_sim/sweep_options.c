@@ -2,7 +2,7 @@
 #include "backend_sim/sweep_options.h"
 
 #include "backend_sim/pool.h"
-#include "core/error.h"
+#include "harness/command.h"
 #include "harness/machine.h"
 
 #define REPEAT_MAX 10000
@@ -17,7 +17,7 @@ GArray *sweep_option_entries(struct sweep_options *o, const GOptionEntry *own)
       {"seed", 0, 0, G_OPTION_ARG_FILENAME, &o->seed, NULL, NULL},
       {"out", 0, 0, G_OPTION_ARG_FILENAME, &o->out, NULL, NULL},
       {"force", 0, 0, G_OPTION_ARG_NONE, &o->force, NULL, NULL},
-      {"jobs", 0, 0, G_OPTION_ARG_INT, &o->jobs, NULL, NULL},
+      {"jobs", 0, 0, G_OPTION_ARG_FILENAME, &o->jobs_text, NULL, NULL},
       {"json", 0, 0, G_OPTION_ARG_NONE, &o->json, NULL, NULL},
       {"quiet", 0, 0, G_OPTION_ARG_NONE, &o->quiet, NULL, NULL},
   };
@@ -36,6 +36,8 @@ void sweep_options_clear(struct sweep_options *o)
   g_free(o->trace);
   g_free(o->seed);
   g_free(o->out);
+  g_free(o->repeat_text);
+  g_free(o->jobs_text);
 }
 
 /* Every option that is a setting becomes a --set, after the user's own. */
@@ -56,23 +58,16 @@ static char **all_sets(const struct sweep_options *o)
   return (char **)g_ptr_array_free(sets, FALSE);
 }
 
-static gboolean check_numbers(const struct sweep_options *o, GError **error)
+gboolean sweep_options_numbers(struct sweep_options *o, GError **error)
 {
-  if (o->jobs != NOT_GIVEN && (o->jobs < 1 || o->jobs > POOL_JOBS_MAX))
-    return input_error(error, "--jobs", 0, "expected a whole number from 1 to %d, found %d", POOL_JOBS_MAX,
-                       o->jobs);
-  if (o->repeat != NOT_GIVEN && (o->repeat < 1 || o->repeat > REPEAT_MAX))
-    return input_error(error, "--repeat", 0, "expected a whole number from 1 to %d, found %d", REPEAT_MAX,
-                       o->repeat);
-  return TRUE;
+  return command_integer("jobs", o->jobs_text, 1, POOL_JOBS_MAX, &o->jobs, error) &&
+         command_integer("repeat", o->repeat_text, 1, REPEAT_MAX, &o->repeat, error);
 }
 
 struct sweep *sweep_from_options(const struct sweep_options *o, const char *experiment, const char *suffix,
                                  GError **error)
 {
   g_autoptr(GPtrArray) axes = g_ptr_array_new_with_free_func((GDestroyNotify)axis_free);
-  if (!check_numbers(o, error))
-    return NULL;
   for (char **vary = o->vary; vary && *vary; vary++) {
     struct axis *axis = axis_parse(*vary, error);
     if (!axis)
@@ -83,7 +78,7 @@ struct sweep *sweep_from_options(const struct sweep_options *o, const char *expe
   struct sweep_spec spec = {.experiment = experiment,
                             .sets = sets,
                             .axes = axes,
-                            .repeat = (guint)MAX(o->repeat, 0),
+                            .repeat = (guint)o->repeat,
                             .out = o->out,
                             .suffix = suffix};
   return sweep_create(&spec, error);

@@ -6,19 +6,20 @@
 
 #include "backend_sim/sweep.h"
 
-#define NOT_GIVEN G_MININT
-
 struct sweep_options {
   char **vary, **set;
   char *system, *trace, *seed, *out;
-  gint repeat, jobs; /* NOT_GIVEN: no --repeat, as many as there are processors */
+  char *repeat_text, *jobs_text; /* as they were given, or NULL */
+  gint repeat, jobs;             /* 0: no --repeat, as many as there are processors */
   gboolean force, json, quiet;
 };
 
 /* The options as GLib takes them, then `own` (may be NULL), with an end. Free with g_array_unref. */
 GArray *sweep_option_entries(struct sweep_options *options, const GOptionEntry *own);
+/* The numbers among them, once GLib has read the texts. FALSE + DM_ERROR_INPUT. */
+gboolean sweep_options_numbers(struct sweep_options *options, GError **error);
 void sweep_options_clear(struct sweep_options *options);
-/* Checks them and makes the sweep of `experiment`. suffix: as in struct sweep_spec. NULL + DM_ERROR_INPUT. */
+/* Makes the sweep of `experiment`. suffix: as in struct sweep_spec. NULL + DM_ERROR_INPUT. */
 struct sweep *sweep_from_options(const struct sweep_options *options, const char *experiment,
                                  const char *suffix, GError **error);
 /* Processes to keep busy. */

@@ -16,8 +16,6 @@
 GArray *sweep_open_tasks(const struct sweep *sweep);
 /* Settings where each axis has the value of its index; free with g_strfreev. */
 char **sweep_sets_at(const struct sweep *sweep, const guint *index);
-/* Values at each end of an axis that are looked at before anything runs. */
-#define SWEEP_CHECKED_ENDS 64
 /* Fills sweep->facts; base: the experiment without the axes. */
 void sweep_facts_init(struct sweep *sweep, const struct experiment *base);
 /* FALSE + DM_ERROR_INPUT that says which fact differs. path: whose facts these are. */

@@ -7,6 +7,7 @@
 #include "backend_sim/sweep_part.h"
 #include "core/error.h"
 #include "harness/progress.h"
+#include "harness/setting.h"
 
 struct job {
   struct sweep *sweep;
@@ -99,14 +100,24 @@ static GArray *share_list(const struct sweep *sweep, const char *text, guint sha
   return list;
 }
 
+/* Digits alone: scanf would take "-4294967295/2" for 1/2. */
+static gboolean share_parse(const char *text, unsigned *k, unsigned *n, GError **error)
+{
+  g_auto(GStrv) parts = g_strsplit(text, "/", 3);
+  guint64 part = 0, parts_all = 0;
+  if (g_strv_length(parts) != 2 || !integer_parse(parts[1], 1, G_MAXUINT, &parts_all, NULL) ||
+      !integer_parse(parts[0], 0, parts_all - 1, &part, NULL))
+    return input_error(error, "--share", 0, "expected K/N with K below N, found \"%s\"", text);
+  *k = (unsigned)part;
+  *n = (unsigned)parts_all;
+  return TRUE;
+}
+
 gboolean sweep_run_share(struct sweep *sweep, const char *share, guint jobs,
                          volatile sig_atomic_t *interrupted, GError **error)
 {
-  unsigned k, n;
-  char end;
-  if (sscanf(share, "%u/%u%c", &k, &n, &end) != 2 || k >= n)
-    return input_error(error, "--share", 0, "expected K/N with K below N, found \"%s\"", share);
-  if (!sweep_join(sweep, error))
+  unsigned k = 0, n = 1;
+  if (!share_parse(share, &k, &n, error) || !sweep_join(sweep, error))
     return FALSE;
   g_autofree char *path = g_build_filename(sweep->folder, SWEEP_LIST_FILE, NULL), *text = NULL;
   if (!g_file_get_contents(path, &text, NULL, NULL))

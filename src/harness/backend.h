@@ -27,6 +27,8 @@ struct backend {
   uint32_t (*processes)(const struct setup *setup);
   /* Somebody may fall silent in this experiment: heartbeats are needed. */
   gboolean (*needs_heartbeats)(const struct experiment *experiment);
+  /* A file that its own options name, which it will write; NULL, or returns NULL: none. */
+  const char *(*output)(void);
   /* Before the first system runs, with everything set up; NULL: nothing to do. sets as given to
    * experiment_load. force: files that are there may be replaced. */
   gboolean (*open)(const struct experiment *base, char **sets, gboolean force, GError **error);
@@ -57,8 +59,9 @@ gboolean backend_interrupted(void);
   "  --set S.K=V       sets a key over the file and its [system X]; may be repeated\n"                       \
   "  --trace FILE      replays this trace (workload.kind = trace)\n"                                         \
   "  --seed N          experiment.seed\n"                                                                    \
-  "  --out FILE.db     result database; default results/NAME.db; an existing one needs --force\n"            \
+  "  --out FILE.db     result database; default results/NAME.db\n"                                           \
   "  --timeline F.json Chrome trace events of the first million stages, for ui.perfetto.dev\n"               \
+  "  --force           replaces files that are there: without it they are refused before anything runs\n"    \
   "  --json            one JSON object on standard output, nothing else\n"                                   \
   "  --quiet           no progress bar\n"                                                                    \
   "  --print-config    the settings in force, with where each comes from; runs nothing\n"                    \

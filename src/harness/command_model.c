@@ -18,6 +18,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Grouping, grouping_free)
 
 struct model_arguments {
   char *grouping, *hardware, *memory_hardware, *source, *path;
+  char *memory_servers_text; /* as it was given, or NULL */
   gint memory_servers;
   gboolean json;
 };
@@ -180,10 +181,11 @@ static struct profile *read_profile(const char *name, const struct hardware *har
   return g_steal_pointer(&profile);
 }
 
-static gboolean check_arguments(const struct model_arguments *a, GError **error)
+static gboolean check_arguments(struct model_arguments *a, GError **error)
 {
-  if (a->memory_servers < 1 || a->memory_servers > 64)
-    return input_error(error, NULL, 0, "--memory-servers: expected 1 to 64, found %d", a->memory_servers);
+  a->memory_servers = 4;
+  if (!command_integer("memory-servers", a->memory_servers_text, 1, 64, &a->memory_servers, error))
+    return FALSE;
   if (a->source && strcmp(a->source, "remote") != 0 && strcmp(a->source, "host") != 0)
     return input_error(error, NULL, 0, "--source: expected remote or host, found '%s'", a->source);
   if (a->path && strcmp(a->path, "host") != 0 && strcmp(a->path, "gpudirect") != 0)
@@ -194,7 +196,7 @@ static gboolean check_arguments(const struct model_arguments *a, GError **error)
   return TRUE;
 }
 
-static gboolean show(const struct model_arguments *a, const char *name, GError **error)
+static gboolean show(struct model_arguments *a, const char *name, GError **error)
 {
   struct hardware gpu, memory;
   struct grouping_policy policy;
@@ -233,12 +235,12 @@ static gboolean show(const struct model_arguments *a, const char *name, GError *
 
 gboolean model_show(int argc, char **argv, GError **error)
 {
-  struct model_arguments a = {.memory_servers = 4};
+  struct model_arguments a = {NULL};
   const GOptionEntry entries[] = {
       {"grouping", 0, 0, G_OPTION_ARG_FILENAME, &a.grouping, NULL, NULL},
       {"hardware", 0, 0, G_OPTION_ARG_FILENAME, &a.hardware, NULL, NULL},
       {"memory-hardware", 0, 0, G_OPTION_ARG_FILENAME, &a.memory_hardware, NULL, NULL},
-      {"memory-servers", 0, 0, G_OPTION_ARG_INT, &a.memory_servers, NULL, NULL},
+      {"memory-servers", 0, 0, G_OPTION_ARG_FILENAME, &a.memory_servers_text, NULL, NULL},
       {"source", 0, 0, G_OPTION_ARG_FILENAME, &a.source, NULL, NULL},
       {"path", 0, 0, G_OPTION_ARG_FILENAME, &a.path, NULL, NULL},
       {"json", 0, 0, G_OPTION_ARG_NONE, &a.json, NULL, NULL},
@@ -247,6 +249,7 @@ gboolean model_show(int argc, char **argv, GError **error)
   g_auto(GStrv) words = command_options(argc, argv, entries, error);
   gboolean good = words && command_arguments(argv, words, 1, 1, "`show` and a PROFILE", error) &&
                   show(&a, words[0], error);
+  g_free(a.memory_servers_text);
   g_free(a.grouping);
   g_free(a.hardware);
   g_free(a.memory_hardware);

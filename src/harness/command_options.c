@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "harness/command.h"
+#include "harness/setting.h"
 
 char **command_options(int argc, char **argv, const GOptionEntry *entries, GError **error)
 {
@@ -32,6 +33,20 @@ char **command_options(int argc, char **argv, const GOptionEntry *entries, GErro
   }
   g_ptr_array_add(arguments, NULL);
   return (char **)g_ptr_array_free(arguments, FALSE);
+}
+
+gboolean command_integer(const char *name, const char *text, gint least, gint most, gint *value,
+                         GError **error)
+{
+  guint64 number;
+  if (!text)
+    return TRUE;
+  if (integer_parse(text, (guint64)least, (guint64)most, &number, error)) {
+    *value = (gint)number;
+    return TRUE;
+  }
+  g_prefix_error(error, "--%s: ", name);
+  return FALSE;
 }
 
 gboolean command_arguments(char **argv, char **arguments, guint least, guint most, const char *expected,

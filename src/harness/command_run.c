@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "harness/output_file.h"
 #include "harness/report.h"
 
 struct arguments {
@@ -148,9 +149,22 @@ static void session_clear(struct session *s)
   g_free(s->runs);
 }
 
+/* All that the command will write, before it begins any. */
+static gboolean outputs_check(const struct backend *backend, const struct experiment *base, const char *out,
+                              gboolean force, GError **error)
+{
+  const char *own = backend->output ? backend->output() : NULL;
+  return output_file_check(out, force, error) &&
+         (!base->timeline || output_file_check(base->timeline, force, error)) &&
+         (!own || output_file_check(own, force, error)) && output_files_differ(out, base->timeline, error) &&
+         output_files_differ(out, own, error) && output_files_differ(base->timeline, own, error);
+}
+
 static gboolean outputs_open(struct session *s, const struct experiment *base, const char *out,
                              gboolean force, GError **error)
 {
+  if (!outputs_check(s->backend, base, out, force, error))
+    return FALSE;
   s->outputs.store = store_create(out, force, error);
   if (!s->outputs.store)
     return FALSE;

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "harness/generator.h"
 #include "harness/nearest.h"
+#include "harness/output_file.h"
 #include "harness/trace_format.h"
 #include "harness/trace_info.h"
 #include "harness/trace_writer.h"
@@ -316,6 +317,8 @@ static gboolean run_subcommand(const struct subcommand *sub, int argc, char **ar
                        sub->operand, arguments.files ? g_strv_length(arguments.files) : 0, sub->name);
   if (sub->writes && !arguments.out)
     return input_error(error, NULL, 0, "trace %s: expected -o OUT", sub->name);
+  if (sub->writes && !output_file_check(arguments.out, arguments.force, error))
+    return FALSE;
   return sub->run(arguments.files[0], &arguments, error);
 }
 

@@ -4,6 +4,7 @@
 #include "harness/gnuplot.h"
 #include "harness/json_writer.h"
 #include "harness/nearest.h"
+#include "harness/output_file.h"
 #include "harness/plot_part.h"
 #include "harness/plot_plan.h"
 #include <errno.h>
@@ -97,9 +98,9 @@ static gboolean any_notice(const struct plot *plot, const char *word)
   return FALSE;
 }
 
-gboolean plot_path_check(const char *path, GError **error)
+gboolean plot_output_check(const char *path, gboolean force, GError **error)
 {
-  return find_format(path, error) != NULL;
+  return find_format(path, error) && output_file_check(path, force, error);
 }
 
 gboolean plot_preamble(GString *script, const char *path, const char *output, const char *title,
@@ -124,7 +125,7 @@ gboolean plot_preamble(GString *script, const char *path, const char *output, co
 
 gboolean plot_begin(struct plot *plot, const char *path, const char *output, GError **error)
 {
-  if (!plot_path_check(path, error))
+  if (!find_format(path, error))
     return FALSE;
   if (plot->runs->len == 0)
     return input_error(error, store_path(plot->reader), 0, "holds no run");

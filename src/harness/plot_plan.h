@@ -27,7 +27,5 @@ struct plan_figure {
 
 /* Draws to path.partial, then renames. Errors as plot_write. */
 gboolean plot_plan(const struct plan_figure *figure, const char *path, GError **error);
-/* Whether the extension of a path is one that figures are drawn in. FALSE + DM_ERROR_INPUT. */
-gboolean plot_path_check(const char *path, GError **error);
 
 #endif

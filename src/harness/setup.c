@@ -204,6 +204,21 @@ static void policies_init(struct setup *setup, gboolean keep_heartbeats)
   config->staging_bytes = e->staging_bytes < 0 ? largest_model(setup->catalog) : (uint64_t)e->staging_bytes;
 }
 
+static gboolean heartbeats_check(const struct experiment *e, gboolean keep_heartbeats, GError **error)
+{
+  return !keep_heartbeats || e->heartbeat_ns > 0 ||
+         input_error(error, e->path, 0,
+                     "a fail event: expected cluster.heartbeat_ms above 0, or nobody would notice");
+}
+
+gboolean setup_readable(const struct experiment *e, gboolean keep_heartbeats, GError **error)
+{
+  struct catalog *catalog = catalog_load(e, error);
+  gboolean good = catalog && heartbeats_check(e, keep_heartbeats, error);
+  catalog_free(catalog);
+  return good;
+}
+
 struct setup *setup_new(const struct experiment *e, uint32_t capabilities, gboolean keep_heartbeats,
                         GError **error)
 {
@@ -226,11 +241,8 @@ struct setup *setup_new(const struct experiment *e, uint32_t capabilities, gbool
                                 config->memory_servers_at_start, config->sharding, config->sequential,
                                 config->gpudirect, grouping);
   config->plans = setup->plans;
-  if (keep_heartbeats && e->heartbeat_ns == 0)
-    return input_error(error, e->path, 0,
-                       "a fail event: expected cluster.heartbeat_ms above 0, or nobody would notice"),
-           NULL;
-  if (!training_init(setup, error) || !setup_check(setup, capabilities, error))
+  if (!heartbeats_check(e, keep_heartbeats, error) || !training_init(setup, error) ||
+      !setup_check(setup, capabilities, error))
     return NULL;
   setup->constants = constants_text(setup);
   setup->notices = notices_text(setup);

@@ -26,6 +26,9 @@ struct setup {
  * FALSE where nobody can fall silent (a simulation without a `fail` event). NULL + DM_ERROR_INPUT. */
 struct setup *setup_new(const struct experiment *experiment, uint32_t capabilities, gboolean keep_heartbeats,
                         GError **error);
+/* The part of setup_new that needs no arithmetic: what is no experiment, as an unknown model, without whether
+ * it fits. FALSE + DM_ERROR_INPUT, as setup_new says it. */
+gboolean setup_readable(const struct experiment *experiment, gboolean keep_heartbeats, GError **error);
 void setup_free(struct setup *setup);
 /* Differs where experiments, profiles or hardware files differ. */
 uint64_t setup_digest(const struct setup *setup);

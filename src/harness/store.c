@@ -10,6 +10,7 @@
 #include "harness/command.h"
 #include "harness/figures.h"
 #include "harness/machine.h"
+#include "harness/output_file.h"
 #include "harness/store_files.h"
 #include "harness/store_rows.h"
 #include "harness/store_schema.h"
@@ -124,10 +125,8 @@ void store_decision(struct store *store, const struct record *record)
   row_added(store, batch->decisions);
 }
 
-static gboolean refuse_existing(const char *path, const char *partial, GError **error)
+static gboolean refuse_partial(const char *partial, GError **error)
 {
-  if (g_file_test(path, G_FILE_TEST_EXISTS))
-    return input_error(error, path, 0, "exists already; give another --out, or --force to replace it");
   if (g_file_test(partial, G_FILE_TEST_EXISTS))
     return input_error(
         error, partial, 0,
@@ -174,7 +173,7 @@ static void store_free(struct store *store)
 struct store *store_create(const char *path, gboolean force, GError **error)
 {
   g_autofree char *partial = g_strconcat(path, ".partial", NULL);
-  if (!force && !refuse_existing(path, partial, error))
+  if (!output_file_check(path, force, error) || (!force && !refuse_partial(partial, error)))
     return NULL;
   store_remove(partial);
   struct store *store = g_new0(struct store, 1);

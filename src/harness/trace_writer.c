@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "harness/output_file.h"
 
 struct trace_writer {
   char *path, *partial;
@@ -25,10 +26,8 @@ static void write_header(const struct trace_writer *writer)
 struct trace_writer *trace_writer_new(const char *path, gboolean force, const struct trace_columns *columns,
                                       GError **error)
 {
-  if (!force && g_file_test(path, G_FILE_TEST_EXISTS)) {
-    input_error(error, path, 0, "the file exists; --force overwrites it");
+  if (!output_file_check(path, force, error))
     return NULL;
-  }
   g_autofree char *partial = g_strconcat(path, ".partial", NULL);
   FILE *file = fopen(partial, "we");
   if (!file) {

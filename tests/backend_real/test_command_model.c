@@ -27,7 +27,7 @@ Test(command_model, pack_writes_an_image_once)
   cr_assert_str_eq(first->out, expected);
   cr_assert_str_eq(first->err, "");
   g_autoptr(Spawned) again = model("pack @/in -o @/m.dmi", folder);
-  expect_refusal(again, "--force overwrites it");
+  expect_refusal(again, "exists already; give another name, or --force");
   g_autoptr(Spawned) forced = model("-o @/m.dmi --force --quiet pack @/in", folder);
   cr_assert_eq(forced->status, 0, "%s", forced->err);
   cr_assert_str_eq(forced->out, "");

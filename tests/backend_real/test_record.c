@@ -134,7 +134,7 @@ Test(record, two_systems_decide_the_same_again)
   cr_assert(g_unlink(p.database) == 0);
   g_autoptr(Spawned) there = run(&p, "");
   cr_assert_eq(there->status, 2, "%s", there->err);
-  cr_assert(strstr(there->err, "record.rec: is there already") && strstr(there->err, "--force"), "%s",
+  cr_assert(strstr(there->err, "record.rec: exists already") && strstr(there->err, "--force"), "%s",
             there->err);
   place_clear(&p);
 }

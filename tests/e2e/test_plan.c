@@ -195,6 +195,27 @@ Test(plan, figures_of_wide_axes)
   cr_assert(sweep->status == 0 && plot->status == 0, "%s%s", sweep->err, plot->err);
 }
 
+/* Numbers that mean "not given" inside, and those that only C would read. */
+Test(plan, numbers_are_decimal_and_in_range)
+{
+  static const char *const wrong[][3] = {
+      {"sweep", "--jobs", "-2147483648"},   {"plan", "--jobs", "-2147483648"},
+      {"sweep", "--repeat", "-2147483648"}, {"sweep", "--jobs", "0x2"},
+      {"sweep", "--repeat", "1e1"},         {"sweep", "--jobs", ""},
+      {"sweep", "--share", "-4294967295/2"}};
+  g_autoptr(Folder) folder = folder_new();
+  sweeps_write_experiment(folder);
+  for (gsize i = 0; i < G_N_ELEMENTS(wrong); i++) {
+    gboolean plan = g_str_equal(wrong[i][0], "plan");
+    g_autoptr(ProgramOutcome) outcome =
+        program_run(folder, wrong[i][0], "x.ini", KEY, wrong[i][1], wrong[i][2], "--out", "x.db",
+                    plan ? "--hold" : NULL, HOLD, NULL);
+    expect_refused(outcome, wrong[i][1], "expected ", wrong[i][2], NULL);
+    g_autofree char *left = folder_list(folder);
+    cr_assert_str_eq(left, "x.ini", "left behind: %s", left);
+  }
+}
+
 Test(plan, the_greatest_that_holds)
 {
   g_autoptr(Folder) folder = folder_new();

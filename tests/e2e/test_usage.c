@@ -53,6 +53,15 @@ static void expect_named(const char *command, const char *const *options)
     cr_expect_leq(g_utf8_strlen(*line, -1), 130, "%s --help: a long line: %s", command, *line);
 }
 
+Test(usage, help_of_what_draws_names_every_option)
+{
+  static const char *const plot[] = {"-o", "-f, --force", "--x", "--y", NULL};
+  static const char *const validate[] = {"--hardware", "--profiles", "--system", "--set",
+                                         "--json",     "--plot",     "--force",  NULL};
+  expect_named("plot", plot);
+  expect_named("validate", validate);
+}
+
 Test(usage, help_of_sweep_and_plan_names_every_option)
 {
   static const char *const sweep[] = {"--vary",          "--system", "--set",   "--trace",  "--seed",

@@ -54,7 +54,7 @@ Test(command_trace, shipped_trace_is_what_its_spec_gives, .init = redirect)
   cr_assert(g_file_get_contents(DM_SOURCE_DIR "/traces/quickstart.csv", &shipped, &shipped_length, NULL));
   cr_assert_eq(made_length, shipped_length);
   cr_assert(memcmp(made, shipped, made_length) == 0);
-  expect_failure("--force overwrites it", error,
+  expect_failure("exists already; give another name, or --force to replace it", error,
                  RUN(&error, "synth", DM_SOURCE_DIR "/traces/quickstart.ini", "-o", out));
   g_clear_error(&error);
   cr_assert(

@@ -16,9 +16,10 @@ static const struct {
     {"client experiment.ini --local", "client: expected --cluster CLUSTER.ini"},
     {"run experiment.ini --local --transport tcp --rdma-device mlx5_0", "neither with --transport tcp"},
     {"run experiment.ini --local --pace 1 --gid-index 3", "nor with --pace"},
-    {"run experiment.ini --local --gid-index 65536", "expected 0 to 65535"},
+    {"run experiment.ini --local --gid-index 65536",
+     "--gid-index: expected a whole number from 0 to 65535, found \"65536\""},
     {"run experiment.ini --local --images images", "expected images of the experiment's models"},
-    {"run experiment.ini --local --device host --record none/x", "none/x.client: cannot create"},
+    {"run experiment.ini --local --device host --record none/x", "none/x: cannot write: No such file"},
     {"run experiment.ini --local --device host --record x.rec --metrics 65535", "none after 65535"},
     {"keygen images/", "expected NAME, the files' name without its end, found \"images/\""},
     {"gpu-server --cluster cluster.ini", "expected --index N"},
@@ -32,11 +33,101 @@ static const struct {
      "expected an address at which GPU servers reach this machine"},
     {"controller --cluster cluster.ini --index 0", "options of servers"},
     {"gpu-server --cluster cluster.ini --index 0 --address 10.0.0.1", "option of memory servers"},
-    {"gpu-server --cluster cluster.ini --index 0 --first-gpu -1", "--first-gpu from 0 on, found -1"},
+    {"gpu-server --cluster cluster.ini --index 0 --first-gpu -1",
+     "--first-gpu: expected a whole number from 0 to 65535, found \"-1\""},
     {"gpu-server --cluster cluster.ini --index 0 --ssd-folder absent", "expected a folder on an SSD"},
     {"memory-server --cluster cluster.ini --index 0 --ssd-folder .", "options of GPU servers"},
     {"controller --cluster cluster.ini --ssd-folder .", "options of servers"},
 };
+
+/* What stands for "not given" inside is a number like any other outside. */
+static const struct {
+  const char *words, *message;
+} numbers[] = {
+    {"run experiment.ini --local --gid-index -1", "--gid-index: expected a whole number from 0 to 65535"},
+    {"gpu-server --cluster cluster.ini --index 0 --gid-index -1", "--gid-index: expected a whole number"},
+    {"memory-server --cluster cluster.ini --index 65536 --address 127.0.0.1", "found \"65536\""},
+    {"controller --cluster cluster.ini --index -1", "--index: expected a whole number from 0 to 65535"},
+    {"gpu-server --cluster cluster.ini --index 0x1", "found \"0x1\""},
+    {"gpu-server --cluster cluster.ini --index 4294967296", "found \"4294967296\""},
+    {"controller --cluster cluster.ini --first-gpu 0", "options of servers"},
+    {"memory-server --cluster cluster.ini --index 0 --address 127.0.0.1 --first-gpu 0",
+     "options of GPU servers"},
+    {"controller --cluster cluster.ini --metrics-fd -5", "--metrics-fd: expected a whole number"},
+    {"controller --cluster cluster.ini --listening-fd -1", "--listening-fd: expected a whole number"},
+    {"controller --cluster cluster.ini --parent 0", "--parent: expected a whole number from 1"},
+    {"run experiment.ini --local --pace nan", "--pace: expected Gbit/s"},
+    {"run experiment.ini --local --pace inf", "found \"inf\""},
+    {"run experiment.ini --local --pace 1e-300", "or from 0.001 to 10000, found \"1e-300\""},
+    {"run experiment.ini --local --pace 0x10", "found \"0x10\""},
+    {"run experiment.ini --local --pace=", "found \"\""},
+    {"calibrate -o c.ini --device host --pace -nan", "found \"-nan\""},
+    {"calibrate -o c.ini --device host --pace 10001", "found \"10001\""},
+    {"model show resnet152 --memory-servers 0x4", "--memory-servers: expected a whole number from 1 to 64"},
+};
+
+Test(options, numbers_out_of_range_are_refused)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, "");
+  for (gsize i = 0; i < G_N_ELEMENTS(numbers); i++) {
+    struct process *process = lab_start(lab, "%s", numbers[i].words);
+    cr_assert(process_await(process, 30), "%s does not end", numbers[i].words);
+    g_autofree char *log = process_log(process);
+    const char *newline = strchr(log, '\n');
+    cr_assert(process->status == 2 && strstr(log, numbers[i].message) && newline && newline[1] == '\0',
+              "%s: status %d: %s", numbers[i].words, process->status, log);
+  }
+}
+
+static void expect_text(const ClusterLab *lab, const char *file, const char *wanted)
+{
+  g_autofree char *path = lab_path(lab, file), *text = NULL;
+  cr_assert(g_file_get_contents(path, &text, NULL, NULL) && strcmp(text, wanted) == 0, "%s was replaced",
+            file);
+}
+
+/* As distmind-sim has it; before any server is started. */
+Test(options, files_that_are_there_need_force)
+{
+  static const char *const words[] = {
+      "run experiment.ini --local --device host --out x.db --timeline kept",
+      "run experiment.ini --local --device host --out x.db --record kept",
+      "run experiment.ini --local --device host --out kept",
+      "run experiment.ini --cluster cluster.ini --out x.db --timeline kept",
+      "model pack none.safetensors -o kept",
+      "calibrate --device host -o kept",
+  };
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, "");
+  g_autofree char *kept = lab_path(lab, "kept"), *database = lab_path(lab, "x.db");
+  cr_assert(g_file_set_contents(kept, "precious", -1, NULL));
+  for (gsize i = 0; i < G_N_ELEMENTS(words); i++) {
+    struct process *process = lab_start(lab, "%s", words[i]);
+    cr_assert(process_await(process, 30), "%s does not end", words[i]);
+    g_autofree char *log = process_log(process);
+    cr_assert(process->status == 2 && strstr(log, "kept: exists already") && strstr(log, "--force"),
+              "%s: status %d: %s", words[i], process->status, log);
+    expect_text(lab, "kept", "precious");
+    cr_assert_not(g_file_test(database, G_FILE_TEST_EXISTS));
+  }
+  struct process *twice = lab_start(lab, "run experiment.ini --local --device host --out x.db --record x.db");
+  cr_assert(process_await(twice, 30) && twice->status == 2, "the recording takes the database's place");
+}
+
+/* An earlier recording stays until the new one is whole. */
+Test(options, a_run_that_fails_keeps_the_old_recording)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, "");
+  g_autofree char *kept = lab_path(lab, "kept");
+  cr_assert(g_file_set_contents(kept, "precious", -1, NULL));
+  struct process *process =
+      lab_start(lab, "run experiment.ini --local --device host --out x.db --record kept "
+                     "--force --metrics 65535");
+  cr_assert(process_await(process, 30) && process->status == 2);
+  expect_text(lab, "kept", "precious");
+}
 
 Test(options, that_cannot_be_heeded_are_refused)
 {

@@ -1,0 +1,35 @@
+/* Checks of files to be written; see output_file.h. */
+#include "harness/output_file.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+
+#include "core/error.h"
+#include "harness/command.h"
+
+gboolean output_file_check(const char *path, gboolean force, GError **error)
+{
+  GStatBuf info;
+  if (!*path)
+    return input_error(error, NULL, 0, "expected the name of a file to write, found \"\"");
+  if (g_stat(path, &info) == 0) {
+    if (!S_ISREG(info.st_mode))
+      return input_error(error, path, 0, "expected the name of a file to write, found a %s",
+                         S_ISDIR(info.st_mode) ? "folder" : "device or pipe");
+    if (!force)
+      return input_error(error, path, 0, "exists already; give another name, or --force to replace it");
+  } else if (errno != ENOENT) {
+    return input_error(error, path, 0, "cannot write: %s", g_strerror(errno));
+  }
+  g_autofree char *folder = g_path_get_dirname(path);
+  return command_can_write_in(folder, path, error);
+}
+
+gboolean output_files_differ(const char *a, const char *b, GError **error)
+{
+  if (!a || !b)
+    return TRUE;
+  g_autofree char *first = g_canonicalize_filename(a, NULL), *second = g_canonicalize_filename(b, NULL);
+  return !g_str_equal(first, second) ||
+         input_error(error, b, 0, "expected another name for each file to write, found it twice");
+}

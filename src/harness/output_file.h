@@ -1,0 +1,16 @@
+/* Files that commands write: whether they may, asked before any work is done.
+ *
+ * A file appears whole under its name or not at all: it is written beside it and renamed. What is there
+ * already is replaced only with --force. */
+#ifndef DM_OUTPUT_FILE_H
+#define DM_OUTPUT_FILE_H
+
+#include <glib.h>
+
+/* FALSE + DM_ERROR_INPUT: path exists and force is not given, is no regular file (a folder, a device: the
+ * rename would fail after all the work, or take the device's place), or lies where nothing can be written. */
+gboolean output_file_check(const char *path, gboolean force, GError **error);
+/* Two outputs of one command, either may be NULL. FALSE + DM_ERROR_INPUT: they are one file. */
+gboolean output_files_differ(const char *a, const char *b, GError **error);
+
+#endif
