@@ -16,9 +16,8 @@ Test(paced, no_load_beats_the_link)
   g_autoptr(ClusterLab) lab = lab_new();
   lab_experiment(lab, "experiment.initial=cold;output.decisions=all;cluster.heartbeat_ms=3000;"
                       "cluster.host_cache_gb=0;cluster.gpu_models_max=1;workload.rate_rps=20");
-  struct process *client =
-      lab_start(lab, "run experiment.ini --local --device host --pace " PACE
-                     " --json --quiet --log info --out r.db");
+  struct process *client = lab_start(lab, "run experiment.ini --local --device host --pace " PACE
+                                          " --json --quiet --log info --out r.db");
   cr_assert(process_await(client, 60), "the run does not end");
   struct run_sums sums = outcome_check(lab, client, "r.db", "paced");
   cr_expect_eq(sums.completed, sums.requests);
