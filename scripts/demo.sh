@@ -8,7 +8,7 @@ database=results/quickstart.db figure=results/quickstart-latency.png
 
 mkdir -p results
 "$program" run experiments/quickstart.ini --out "$database" --force
-"$program" plot "$database" latency-cdf -o "$figure" --force
+"$program" plot "$database" latency-cdf -o "$figure"
 echo
 echo "database: $database (try: $program report $database; sqlite3 $database .schema)"
 echo "figure:   $figure"

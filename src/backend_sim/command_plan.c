@@ -75,7 +75,7 @@ static gboolean conclude(struct plan *plan, const struct arguments *a, gboolean 
     return FALSE;
   }
   show(plan, a);
-  /* Where runs failed there is no figure yet, so that the same command may go on. */
+  /* A run that failed would be drawn as one that does not hold. */
   return check_failures(plan, error) &&
          (!a->plot || plan_plot(plan, plan->sweep->name, uses_estimates(plan->sweep), a->plot, error));
 }
@@ -105,7 +105,7 @@ static gboolean check(const struct arguments *a, GError **error)
                        g_get_prgname());
   if (a->hold[1])
     return input_error(error, NULL, 0, "plan: expected one --hold, found %u", g_strv_length(a->hold));
-  return !a->plot || plot_output_check(a->plot, a->sweep.force, error);
+  return !a->plot || plot_output_check(a->plot, error);
 }
 
 static gboolean plan_command(int argc, char **argv, GError **error)
@@ -150,9 +150,7 @@ const struct command command_plan = {
         "  --hold FIGURE>=X  or <=X; any number of the JSON object of `run`: slo_attainment, latency_ms.p99, "
         "…\n"
         "  --most            the greatest value that holds instead\n"
-        "  --plot FILE       the figure over the key, a line a system, the answers ringed; an existing one "
-        "needs "
-        "--force\n"
+        "  --plot FILE       the figure over the key, a line a system, the answers ringed\n"
         "  --out FILE.db     database of the points tried, as `sweep` has it; default results/NAME-plan.db\n"
         "  --force           begins anew over what is there\n" SWEEP_OPTIONS_HELP "\n"
         "A value with which a system cannot be set up (too little memory, say) does not hold. That none "

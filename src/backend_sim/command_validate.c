@@ -13,7 +13,7 @@
 struct arguments {
   char *hardware, *profiles, *system, *plot;
   char **sets;
-  gboolean json, force;
+  gboolean json;
 };
 
 static void arguments_clear(struct arguments *a)
@@ -112,7 +112,7 @@ static gboolean validate(char **paths, const struct arguments *a, GError **error
 {
   g_autoptr(GPtrArray) validations = g_ptr_array_new_with_free_func((GDestroyNotify)validation_free);
   g_autofree char *experiment = NULL;
-  if ((a->plot && !plot_output_check(a->plot, a->force, error)) ||
+  if ((a->plot && !plot_output_check(a->plot, error)) ||
       !validate_all(paths, a, validations, &experiment, error) || (a->plot && !draw(paths[0], a, error)))
     return FALSE;
   print(experiment, g_strv_length(paths), a, validations);
@@ -128,7 +128,6 @@ static gboolean run_validate(int argc, char **argv, GError **error)
                                   {"set", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &a.sets, NULL, NULL},
                                   {"plot", 0, 0, G_OPTION_ARG_FILENAME, &a.plot, NULL, NULL},
                                   {"json", 0, 0, G_OPTION_ARG_NONE, &a.json, NULL, NULL},
-                                  {"force", 0, 0, G_OPTION_ARG_NONE, &a.force, NULL, NULL},
                                   {NULL}};
   g_auto(GStrv) paths = command_options(argc, argv, entries, error);
   gboolean good = paths && command_arguments(argv, paths, 1, G_MAXUINT, "REAL.db...", error) &&
@@ -143,7 +142,7 @@ const struct command command_validate = {
     .run = run_validate,
     .help =
         "validate REAL.db... [--hardware FILE] [--profiles FOLDER] [--system S] [--set S.K=V]...\n"
-        "           [--json] [--plot FILE.{png,svg,pdf}] [--force]\n"
+        "           [--json] [--plot FILE.{png,svg,pdf}]\n"
         "\n"
         "Replays a real run in the simulator (its own arrivals, its own experiment, each system that it "
         "holds)\n"
@@ -165,7 +164,6 @@ const struct command command_validate = {
         "  --set S.K=V        sets a key of the experiment over all others\n"
         "  --json             one JSON object, nothing else\n"
         "  --plot FILE        latencies of the first database, real over simulated (needs gnuplot)\n"
-        "  --force            replaces FILE if it is there\n"
         "\n"
         "Examples:\n"
         "  distmind-real calibrate -o here.ini --profiles here\n"

@@ -7,9 +7,7 @@
 static gboolean run_plot(int argc, char **argv, GError **error)
 {
   g_autofree char *output = NULL, *x = NULL, *y = NULL;
-  gboolean force = FALSE;
   const GOptionEntry entries[] = {{"output", 'o', 0, G_OPTION_ARG_FILENAME, &output, NULL, NULL},
-                                  {"force", 'f', 0, G_OPTION_ARG_NONE, &force, NULL, NULL},
                                   {"x", 'x', 0, G_OPTION_ARG_FILENAME, &x, NULL, NULL},
                                   {"y", 'y', 0, G_OPTION_ARG_FILENAME, &y, NULL, NULL},
                                   {NULL}};
@@ -20,7 +18,7 @@ static gboolean run_plot(int argc, char **argv, GError **error)
     return input_error(error, NULL, 0, "plot: expected -o FILE.png, .svg or .pdf");
   if ((x || y) && !g_str_equal(arguments[1], "sweep"))
     return input_error(error, NULL, 0, "plot: --x and --y are for the kind sweep");
-  if (!plot_output_check(output, force, error))
+  if (!plot_output_check(output, error))
     return FALSE;
   const struct plot_options options = {.x = x, .y = y};
   g_autoptr(StoreReader) reader = store_open(arguments[0], error);
@@ -32,7 +30,7 @@ const struct command command_plot = {
     .summary = "a figure of a stored run",
     .run = run_plot,
     .help =
-        "plot FILE.db KIND -o FILE.{png,svg,pdf} [--force] [--x KEY] [--y FIGURE]\n\n"
+        "plot FILE.db KIND -o FILE.{png,svg,pdf} [--x KEY] [--y FIGURE]\n\n"
         "Draws a figure from a result database, one line or bar a system. Kinds:\n\n"
         "  latency-cdf  share of requests answered within a time (needs output.requests = all or sample:N)\n"
         "  throughput   requests completed a second, over time (needs output.usage = all, as do the next)\n"
@@ -42,9 +40,7 @@ const struct command command_plot = {
         "  sweep        of a sweep: a figure (--y latency_ms.p99; default throughput_rps) over a varied key\n"
         "               (--x; default the first), a line a system and setting of the other keys; of several\n"
         "               seeds the mean, with least and most\n\n"
-        "Needs gnuplot (apt-get install gnuplot-nox). The file appears whole or not at all; an existing one "
-        "needs\n"
-        "-f, --force.\n\n"
+        "Needs gnuplot (apt-get install gnuplot-nox). A figure of that name is replaced.\n\n"
         "examples:\n"
         "  distmind-sim plot first.db latency-cdf -o latency.png\n"
         "  distmind-sim plot first.db found -o found.pdf\n"

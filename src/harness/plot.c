@@ -98,9 +98,9 @@ static gboolean any_notice(const struct plot *plot, const char *word)
   return FALSE;
 }
 
-gboolean plot_output_check(const char *path, gboolean force, GError **error)
+gboolean plot_output_check(const char *path, GError **error)
 {
-  return find_format(path, error) && output_file_check(path, force, error);
+  return find_format(path, error) && output_file_check(path, TRUE, error);
 }
 
 gboolean plot_preamble(GString *script, const char *path, const char *output, const char *title,

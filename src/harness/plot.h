@@ -28,8 +28,9 @@ extern const struct plot_kind plot_kinds[];
  * message says which setting stores them). Free with g_free. */
 char *plot_script(struct store_reader *reader, const char *kind, const struct plot_options *options,
                   const char *path, const char *output, GError **error);
-/* Before any work: the path's extension is one that figures are drawn in, and output_file_check. */
-gboolean plot_output_check(const char *path, gboolean force, GError **error);
+/* Before any work: the path's extension is one that figures are drawn in, and output_file_check. A figure
+ * that is there is replaced: it can be drawn again. */
+gboolean plot_output_check(const char *path, GError **error);
 /* Draws to path.partial, then renames. Errors also as gnuplot_run. */
 gboolean plot_write(struct store_reader *reader, const char *kind, const struct plot_options *options,
                     const char *path, GError **error);

@@ -34,10 +34,6 @@ static const struct {
     {"run x.ini --system ideal --quiet --out kept.db", "kept.db"},
     {"run x.ini --system ideal --quiet --out new.db --timeline kept.json", "kept.json"},
     {"run x.ini --system ideal --quiet --out new.db --set output.timeline=kept.json", "kept.json"},
-    {"plot x.db found -o kept.svg", "kept.svg"},
-    {"plan x.ini --vary cluster.gpu_servers=1,2 --hold requests>=1 --system ideal --quiet --out new.db "
-     "--plot kept.svg",
-     "kept.svg"},
     {"sweep x.ini --vary cluster.gpu_servers=1,2 --system ideal --quiet --out kept.db", "kept.db"},
     {"trace convert t.csv -o kept.csv", "kept.csv"},
     {"trace synth spec.ini -o kept.csv", "kept.csv"},
@@ -79,19 +75,37 @@ Test(outputs, what_is_there_needs_force)
 /* The check comes first: none of the inputs is there. */
 Test(outputs, before_any_input_is_read)
 {
-  static const char *const words[] = {"plot none.db found -o kept.svg", "validate none.db --plot kept.svg",
-                                      "trace convert none.csv -o kept.svg",
-                                      "trace synth none.ini -o kept.svg"};
+  static const char *const words[] = {"trace convert none.csv -o kept.csv",
+                                      "trace synth none.ini -o kept.csv"};
   g_autoptr(Folder) folder = folder_new();
-  folder_write(folder, "kept.svg", PRECIOUS);
+  folder_write(folder, "kept.csv", PRECIOUS);
   for (gsize i = 0; i < G_N_ELEMENTS(words); i++) {
     g_autoptr(ProgramOutcome) refused = run_words(folder, words[i]);
-    expect_refused(refused, "kept.svg: exists already", "--force", NULL);
-    expect_kept(folder, "kept.svg", "kept.svg", words[i]);
+    expect_refused(refused, "kept.csv: exists already", "--force", NULL);
+    expect_kept(folder, "kept.csv", "kept.csv", words[i]);
     g_autofree char *forced = g_strconcat(words[i], " --force", NULL);
     g_autoptr(ProgramOutcome) none = run_words(folder, forced);
     expect_refused(none, "none.", NULL);
-    expect_kept(folder, "kept.svg", "kept.svg", forced);
+    expect_kept(folder, "kept.csv", "kept.csv", forced);
+  }
+}
+
+/* A figure can be drawn again from what it was drawn from. */
+Test(outputs, figures_are_replaced)
+{
+  static const char *const words[] = {
+      "plot x.db found -o kept.svg",
+      "plan x.ini --vary cluster.gpu_servers=1,2 --hold requests>=1 --system ideal --quiet --out new.db "
+      "--plot kept.svg"};
+  g_autoptr(Folder) folder = filled_folder();
+  g_autofree char *path = g_build_filename(folder, "kept.svg", NULL);
+  for (gsize i = 0; i < G_N_ELEMENTS(words); i++) {
+    g_autofree char *text = NULL;
+    folder_write(folder, "kept.svg", PRECIOUS);
+    g_autoptr(ProgramOutcome) done = run_words(folder, words[i]);
+    cr_assert_eq(done->status, 0, "%s: %s", words[i], done->err);
+    cr_assert(g_file_get_contents(path, &text, NULL, NULL));
+    cr_expect(strstr(text, "<svg"), "%s did not write", words[i]);
   }
 }
 
@@ -109,7 +123,7 @@ Test(outputs, no_folder_and_no_pipe_is_replaced)
       {"run x.ini --system ideal --force --out=", "found \"\""},
       {"plan x.ini --vary cluster.gpu_servers=1,2 --hold requests>=1 --out new.db --plot x.ini/p.svg",
        "x.ini/p.svg: cannot write: Not a directory"},
-      {"plot x.db found --force -o sub.svg", "found a folder"},
+      {"plot x.db found -o sub.svg", "found a folder"},
       {"sweep x.ini --vary cluster.gpu_servers=1,2 --system ideal --force --out sub", "found a folder"},
       {"plan x.ini --vary cluster.gpu_servers=1,2 --hold requests>=1 --force --out p.svg --plot p.svg",
        "another name for each file"},

@@ -55,9 +55,9 @@ static void expect_named(const char *command, const char *const *options)
 
 Test(usage, help_of_what_draws_names_every_option)
 {
-  static const char *const plot[] = {"-o", "-f, --force", "--x", "--y", NULL};
+  static const char *const plot[] = {"-o", "--x", "--y", NULL};
   static const char *const validate[] = {"--hardware", "--profiles", "--system", "--set",
-                                         "--json",     "--plot",     "--force",  NULL};
+                                         "--json",     "--plot",     NULL};
   expect_named("plot", plot);
   expect_named("validate", validate);
 }
