@@ -1,8 +1,8 @@
 /* Calibration of the data plane: loads over the transport, from memory servers that are processes of their
  * own, by this one as a GPU server reads them: group after group, each cut over all memory servers, so many
- * reads under way a stream (as real_fetch.c), and each group that arrived is
- * copied on to the GPU meanwhile, as in a load: both go through the same host memory, and over loopback that
- * is what bounds them (results/real-h200.md has figures). See calibrate.h. */
+ * reads under way a stream (as real_fetch.c), and each group that arrived is copied on to the GPU meanwhile,
+ * as in a load: both go through the same host memory, and over loopback that is what bounds them
+ * (results/real-h200.md has figures). See calibrate.h. */
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
