@@ -26,13 +26,11 @@ int command_main(int argc, char **argv, const struct command *const *own);
 
 /* Parses a command's own options (long and short, anywhere before a "--"), whose variables entries point to;
  * texts are best taken as G_OPTION_ARG_FILENAME, which no locale converts, and so are numbers, for
- * command_integer: GLib's own would read 010 as eight, and leave no value for "not given".
- * Returns the other arguments,
- * without the command's name, NULL-terminated; NULL + DM_ERROR_INPUT. Free with g_strfreev. */
+ * command_integer: GLib's own would read 010 as eight, and leave no value for "not given". Returns the other
+ * arguments, without the command's name, NULL-terminated; NULL + DM_ERROR_INPUT. Free with g_strfreev. */
 char **command_options(int argc, char **argv, const GOptionEntry *entries, GError **error);
-/* What an option --NAME was given as; text NULL: not at all, and *value stays. 0 <= least. FALSE +
- * DM_ERROR_INPUT
- * "--NAME: expected a whole number from LEAST to MOST, found …". */
+/* What an option --NAME was given as; text NULL: not at all, and *value stays. 0 <= least.
+ * FALSE + DM_ERROR_INPUT "--NAME: expected a whole number from LEAST to MOST, found …". */
 gboolean command_integer(const char *name, const char *text, gint least, gint most, gint *value,
                          GError **error);
 /* DM_ERROR_INPUT "NAME: expected ARGUMENTS; `PROGRAM NAME --help` shows how" unless count lies in [least,

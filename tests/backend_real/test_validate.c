@@ -145,41 +145,44 @@ Test(validate, malformed_databases_are_refused)
     refused_after(site, cases[i].sql, cases[i].says);
 }
 
+static const struct {
+  const char *program, *words, *says;
+} bad_usage[] = {
+    {"distmind-sim", "validate", "expected REAL.db"},
+    {"distmind-sim", "validate @/none.db", "no such file"},
+    {"distmind-sim", "validate @/text.db", "text.db"},
+    {"distmind-sim", "validate @/good.db --system mps", "holds no run of system mps"},
+    {"distmind-sim", "validate @/good.db --hardware @/bad.ini", "bad.ini:2"},
+    {"distmind-sim", "validate @/good.db --hardware @/none.ini", "none.ini"},
+    {"distmind-sim", "validate @/good.db --profiles @/none", "none"},
+    {"distmind-sim", "validate @/good.db --plot @/x.bmp", ".png, .svg or .pdf"},
+    {"distmind-real", "calibrate", "expected -o HARDWARE.ini"},
+    {"distmind-real", "calibrate -o @/x.ini --pace -1", "--pace"},
+    {"distmind-real", "calibrate -o @/x.ini --device host --ssd-folder @/none", "--ssd-folder"},
+    {"distmind-real", "calibrate -o @/x.ini --device abacus", "abacus"},
+    {"distmind-real", "calibrate -o @/x.ini --only network,abacus", "found \"abacus\""},
+    {"distmind-real", "calibrate -o @/x.ini --only=", "found \"\""},
+    {"distmind-real", "calibrate -o @/x.ini --only network --profiles @/p", "measures none"},
+    {"distmind-real", "calibrate -o @/x.ini --only ssd", "expected --ssd-folder"},
+    {"distmind-real", "calibrate -o @/x.ini --only network --ssd-folder @", "does not measure it"},
+    {"distmind-real", "calibrate -o @/x.ini --device host --base @/none.ini", "none.ini"},
+    {"distmind-real", "calibrate -o @/none/x.ini --device host",
+     "x.ini: cannot write: No such file or directory"},
+    {"distmind-real", "calibrate -o @/x.ini --device host --profiles @/good.db/p", "cannot be made"},
+    {"distmind-real", "calibrate -o @/good.db --device host --profiles @/new", "exists already"},
+    {"distmind-real",
+     "calibrate -o @/x.ini --device host --base @/hardware/base.ini --profiles @/profiles/tiny_gpu",
+     "expected another folder"},
+};
+
 Test(validate, bad_usage_is_refused)
 {
   g_autoptr(Site) site = site_new();
   run_as_real(site, "good.db", "");
   site_write(site, "text.db", "no database");
   site_write(site, "bad.ini", "[hardware]\ncontrol_us = -1\n");
-  site_refused(site, "distmind-sim", "validate", "expected REAL.db");
-  site_refused(site, "distmind-sim", "validate @/none.db", "no such file");
-  site_refused(site, "distmind-sim", "validate @/text.db", "text.db");
-  site_refused(site, "distmind-sim", "validate @/good.db --system mps", "holds no run of system mps");
-  site_refused(site, "distmind-sim", "validate @/good.db --hardware @/bad.ini", "bad.ini:2");
-  site_refused(site, "distmind-sim", "validate @/good.db --hardware @/none.ini", "none.ini");
-  site_refused(site, "distmind-sim", "validate @/good.db --profiles @/none", "none");
-  site_refused(site, "distmind-sim", "validate @/good.db --plot @/x.bmp", ".png, .svg or .pdf");
-  site_refused(site, "distmind-real", "calibrate", "expected -o HARDWARE.ini");
-  site_refused(site, "distmind-real", "calibrate -o @/x.ini --pace -1", "--pace");
-  site_refused(site, "distmind-real", "calibrate -o @/x.ini --device host --ssd-folder @/none",
-               "--ssd-folder");
-  site_refused(site, "distmind-real", "calibrate -o @/x.ini --device abacus", "abacus");
-  site_refused(site, "distmind-real", "calibrate -o @/x.ini --only network,abacus", "found \"abacus\"");
-  site_refused(site, "distmind-real", "calibrate -o @/x.ini --only=", "found \"\"");
-  site_refused(site, "distmind-real", "calibrate -o @/x.ini --only network --profiles @/p", "measures none");
-  site_refused(site, "distmind-real", "calibrate -o @/x.ini --only ssd", "expected --ssd-folder");
-  site_refused(site, "distmind-real", "calibrate -o @/x.ini --only network --ssd-folder @",
-               "does not measure it");
-  site_refused(site, "distmind-real", "calibrate -o @/x.ini --device host --base @/none.ini", "none.ini");
-  site_refused(site, "distmind-real", "calibrate -o @/none/x.ini --device host",
-               "x.ini: cannot write: No such file or directory");
-  site_refused(site, "distmind-real", "calibrate -o @/x.ini --device host --profiles @/good.db/p",
-               "cannot be made");
-  site_refused(site, "distmind-real", "calibrate -o @/good.db --device host --profiles @/new",
-               "exists already");
+  for (guint i = 0; i < G_N_ELEMENTS(bad_usage); i++)
+    site_refused(site, bad_usage[i].program, bad_usage[i].words, bad_usage[i].says);
   g_autofree char *unmade = g_build_filename(site, "new", NULL);
   cr_assert_not(g_file_test(unmade, G_FILE_TEST_EXISTS), "a folder is left, with nothing in it");
-  site_refused(site, "distmind-real",
-               "calibrate -o @/x.ini --device host --base @/hardware/base.ini --profiles @/profiles/tiny_gpu",
-               "expected another folder");
 }
