@@ -7,6 +7,7 @@
 # One line a program; failures are shown in full, tests that were skipped with their reason. A program fails also when it
 # crashes, runs out of time, runs no test, or when a sanitizer wrote a report. Of a fuzz target, the replay of its corpus
 # is one test and the mutations are another. The last line is `N passed, N failed, N skipped`; exit status 1 if any failed.
+# BUILD/check/failures keeps what was shown of failures, for a caller that prints much after it.
 #
 # BUILD=build: the folder of distmind-sim; logs go to BUILD/check, or LOGS. SANITIZE=1: these are sanitized programs.
 # FUZZ_CHECK_SECONDS=5: mutations a target. FUZZ_SEED: of the mutations, else drawn anew and printed.
@@ -41,13 +42,18 @@ sanitizers() {
   export TSAN_OPTIONS=log_path=$reports/tsan:exitcode=66
 }
 
+# Shows what comes in of a failure, and keeps it.
+of_failure() { sed 's/^/  /' | tee -a "$logs/failures"; }
+
 # count_reports NAME FAILURES: shows the sanitizer reports of NAME; they are a failure if it has no other.
 count_reports() {
   local reports
   mapfile -t reports < <(find "$logs/$1.reports" -type f -size +0 2>/dev/null | sort)
   [ ${#reports[@]} -gt 0 ] || return 0
-  echo "  ${#reports[@]} sanitizer report(s), in $logs/$1.reports"
-  grep -h -m 1 -A 12 -E 'ERROR: |WARNING: ThreadSanitizer|runtime error: ' "${reports[0]}" | sed 's/^/    /'
+  {
+    echo "$1: ${#reports[@]} sanitizer report(s), in $logs/$1.reports"
+    grep -h -m 1 -A 12 -E 'ERROR: |WARNING: ThreadSanitizer|runtime error: ' "${reports[0]}" | sed 's/^/  /'
+  } | of_failure
   [ "$2" -gt 0 ] || failed=$((failed + 1))
 }
 
@@ -87,9 +93,11 @@ run_program() {
   [ -z "$why" ] || failing=$((failing + 1))
   describe "$name" "$passing" "$failing" "$skips" "$(seconds_since "$start")"
   passed=$((passed + passing)) failed=$((failed + failing)) skipped=$((skipped + skips))
-  [ -z "$why" ] || echo "  $name $why"
   if [ "$failing" -gt 0 ]; then
-    grep -vE '^\[(RUN |PASS|SKIP|====)\]|^\[----\] (Criterion v.*|  )$' "$log" | head -n 200 | sed 's/^/  /'
+    {
+      echo "$name ${why:-has failures:}"
+      grep -vE '^\[(RUN |PASS|SKIP|====)\]|^\[----\] (Criterion v.*|  )$' "$log" | head -n 200
+    } | of_failure
   fi
   sed -n 's/./  skipped &/p' <<<"$skipping"
   count_reports "$name" "$failing"
@@ -132,7 +140,7 @@ count_fuzz() {
   fi
   printf '%-34s %4d passed, %d failed, 0 skipped  %s\n' "$name" $ok $((2 - ok)) "$line"
   passed=$((passed + ok)) failed=$((failed + 2 - ok))
-  [ $ok -eq 2 ] || { echo "  $name ended with status $status"; tail -n 30 "$logs/$name.log" | sed 's/^/  /'; }
+  [ $ok -eq 2 ] || { echo "$name ended with status $status"; tail -n 30 "$logs/$name.log"; } | of_failure
   count_reports "$name" $((2 - ok))
 }
 
@@ -145,7 +153,7 @@ run_canary() {
     "$program" "$how" >/dev/null 2>&1
     if [ -z "$(find "$logs/canary_$how.reports" -type f -size +0)" ]; then
       describe canary 0 1 0 0
-      echo "  the sanitizers left no report of an error of kind '$how'"
+      echo "canary: the sanitizers left no report of an error of kind '$how'" | of_failure
       failed=$((failed + 1))
       return
     fi
@@ -188,7 +196,7 @@ for program in "${fuzz[@]}"; do
 done
 
 if [ $((passed + failed)) -eq 0 ]; then
-  echo "no test ran"
+  echo "no test ran" | of_failure
   failed=1
 fi
 echo "$passed passed, $failed failed, $skipped skipped" | tee "$logs/summary"

@@ -60,9 +60,9 @@ struct coordinator {
   const struct actor_ops *ear_ops; /* who is told what the controller is to hear: it, or the recorder */
   void *ear;
   GArray *records;
-  uint32_t meter;    /* number being asked for, 0 = none */
-  uint64_t deadline; /* timer of what is waited for */
-  char failure[256]; /* what a server reported */
+  uint32_t meter;              /* number being asked for, 0 = none */
+  uint64_t deadline;           /* timer of what is waited for */
+  char failure[FAILURE_BYTES]; /* what a server reported */
 
   struct metrics_http *metrics; /* NULL: not served */
   struct {

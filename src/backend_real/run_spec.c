@@ -22,10 +22,22 @@ static GBytes *pack(GVariant *value)
   return g_variant_get_data_as_bytes(sunk);
 }
 
+/* As much of it as fits into `most` bytes. GVariant's strings are UTF-8, while texts from outside, such as
+ * paths and names of devices, may be anything. */
+static char *valid_text(const char *text, gsize most)
+{
+  char *valid = g_utf8_make_valid(text, -1);
+  gsize length = strlen(valid);
+  if (length > most)
+    *g_utf8_find_prev_char(valid, valid + most + 1) = '\0';
+  return valid;
+}
+
 /* --- the run
  * --------------------------------------------------------------------------------------------------------*/
 
-#define SPEC_TYPE "(sussasssdsbb)"
+/* Paths are bytes, which need not be UTF-8; what else a user types has been checked. */
+#define SPEC_TYPE "(suaysasssdaybb)"
 
 void run_spec_clear(struct run_spec *spec)
 {
@@ -41,8 +53,8 @@ void run_spec_clear(struct run_spec *spec)
 GBytes *run_spec_pack(const struct run_spec *spec)
 {
   static const char *const none[] = {NULL};
-  return pack(g_variant_new("(suss^asssdsbb)", program_version(), spec->run, spec->experiment, spec->system,
-                            spec->sets ? (const char *const *)spec->sets : none, spec->device,
+  return pack(g_variant_new("(su^ays^asssd^aybb)", program_version(), spec->run, spec->experiment,
+                            spec->system, spec->sets ? (const char *const *)spec->sets : none, spec->device,
                             spec->transport, spec->pace_gbit_s, spec->image_folder, spec->share_gpus,
                             spec->records));
 }
@@ -54,9 +66,9 @@ gboolean run_spec_unpack(const uint8_t *data, size_t size, struct run_spec *spec
   if (!value)
     return FALSE;
   g_autofree char *version = NULL; /* for those who look at the wire; the digest decides */
-  g_variant_get(value, "(suss^asssdsbb)", &version, &spec->run, &spec->experiment, &spec->system, &spec->sets,
-                &spec->device, &spec->transport, &spec->pace_gbit_s, &spec->image_folder, &spec->share_gpus,
-                &spec->records);
+  g_variant_get(value, "(su^ays^asssd^aybb)", &version, &spec->run, &spec->experiment, &spec->system,
+                &spec->sets, &spec->device, &spec->transport, &spec->pace_gbit_s, &spec->image_folder,
+                &spec->share_gpus, &spec->records);
   return TRUE;
 }
 
@@ -84,10 +96,13 @@ void run_ready_clear(struct run_ready *ready)
   *ready = (struct run_ready){0};
 }
 
+/* The rest of a READY, its address included. */
+#define READY_REST_BYTES 256
+
 GBytes *run_ready_pack(const struct run_ready *ready)
 {
-  return pack(
-      g_variant_new("(utss)", ready->run, ready->digest, ready->address ? ready->address : "", ready->text));
+  g_autofree char *text = valid_text(ready->text, frame_payload_max(FRAME_READY) - READY_REST_BYTES);
+  return pack(g_variant_new("(utss)", ready->run, ready->digest, ready->address ? ready->address : "", text));
 }
 
 gboolean run_ready_unpack(const uint8_t *data, size_t size, struct run_ready *ready)
@@ -201,13 +216,14 @@ gboolean run_letter_unpack(const uint8_t *data, size_t size, struct run_letter *
 GBytes *run_meter_pack(const struct run_meter *m)
 {
   const struct usage *u = &m->usage;
+  g_autofree char *failure = valid_text(m->failure, sizeof m->failure - 1);
   GVariant *loads =
       g_variant_new_fixed_array(G_VARIANT_TYPE_UINT64, u->loads, LOAD_SOURCES, sizeof(uint64_t));
   return pack(g_variant_new("(uutt(ddddd)(tt)@att(tttttt)s)", m->run, m->number, m->jobs_left, m->jobs_seen,
                             u->gpu_inference_ns, u->gpu_training_ns, u->gpu_any_ns, u->gpu_held_ns,
                             u->gpu_there_ns, u->net_bytes, u->pcie_bytes, loads, u->process_starts,
                             u->evictions, u->training_steps, u->queue, u->jobs_done, u->host_bytes,
-                            u->pool_bytes, m->failure));
+                            u->pool_bytes, failure));
 }
 
 gboolean run_meter_unpack(const uint8_t *data, size_t size, struct run_meter *m)
@@ -234,10 +250,7 @@ gboolean run_meter_unpack(const uint8_t *data, size_t size, struct run_meter *m)
 
 GBytes *run_failed_pack(uint32_t run, const char *text)
 {
-  gsize most = frame_payload_max(FRAME_FAILED) - sizeof(uint32_t) - 1, length = MIN(strlen(text), most);
-  const char *end;
-  g_utf8_validate(text, (gssize)length, &end); /* GVariant's strings are UTF-8 */
-  g_autofree char *valid = g_strndup(text, (gsize)(end - text));
+  g_autofree char *valid = valid_text(text, frame_payload_max(FRAME_FAILED) - sizeof(uint32_t) - 1);
   return pack(g_variant_new("(us)", run, valid));
 }
 

@@ -30,8 +30,8 @@ gboolean run_spec_unpack(const uint8_t *data, size_t size, struct run_spec *spec
 gboolean run_spec_load(const struct run_spec *spec, struct experiment **experiment, struct setup **setup,
                        GError **error);
 
-/* READY of a server: what it found, for the user; where its shelf listens. Of the hub to the client: all of
- * them. */
+/* READY of a server: what it found, for the user (as much of the text as fits); where its shelf listens. Of
+ * the hub to the client: all of them. */
 struct run_ready {
   uint32_t run;
   uint64_t digest;
@@ -70,11 +70,12 @@ GBytes *run_letter_pack(const struct run_letter *letter);
 gboolean run_letter_unpack(const uint8_t *data, size_t size, struct run_letter *letter, GVariant **hold);
 
 /* METERED, ENDED: what a server has used. failure: "" or why the run is no good (a wrong byte). */
+#define FAILURE_BYTES 1024
 struct run_meter {
   uint32_t run, number; /* of the METER that asked */
   uint64_t jobs_left, jobs_seen;
   struct usage usage;
-  char failure[256];
+  char failure[FAILURE_BYTES];
 };
 GBytes *run_meter_pack(const struct run_meter *meter);
 gboolean run_meter_unpack(const uint8_t *data, size_t size, struct run_meter *meter);

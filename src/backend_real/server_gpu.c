@@ -62,15 +62,28 @@ static void usage(const struct server *s, struct usage *u)
   u->pcie_bytes = of_world.pcie_bytes;
 }
 
+/* "2 x A, 1 x B": neighbours of one name together. */
+static char *describe_gpus(const struct server *s)
+{
+  const struct device *device = real_world_device(s->rw);
+  GString *text = g_string_new(NULL);
+  for (uint32_t gpus = s->setup->config.server[s->options->index].gpus, from = 0, to; from < gpus;
+       from = to) {
+    const char *name = s->device->describe(device, from);
+    for (to = from + 1; to < gpus && g_str_equal(s->device->describe(device, to), name);)
+      to++;
+    g_string_append_printf(text, "%s%u x %s", from > 0 ? ", " : "", to - from, name);
+  }
+  return g_string_free(text, FALSE);
+}
+
 static char *describe(const struct server *s)
 {
-  const struct device_ops *device = s->device;
-  uint32_t gpus = s->setup->config.server[s->options->index].gpus;
-  return g_strdup_printf("gpu-server %u: device %s, %u x %s; transport %s%s; arena of %.3f GB in %s%s%s",
-                         s->options->index, device->name, gpus, device->describe(real_world_device(s->rw), 0),
-                         s->transport->name, s->setup->config.gpudirect ? " into GPU memory" : "",
-                         (double)s->memory.bytes / 1e9, s->memory.pages, s->ssd ? "; " : "",
-                         s->ssd ? ssd_store_text(s->ssd) : "");
+  g_autofree char *gpus = describe_gpus(s);
+  return g_strdup_printf("gpu-server %u: device %s, %s; transport %s%s; arena of %.3f GB in %s%s%s",
+                         s->options->index, s->device->name, gpus, s->transport->name,
+                         s->setup->config.gpudirect ? " into GPU memory" : "", (double)s->memory.bytes / 1e9,
+                         s->memory.pages, s->ssd ? "; " : "", s->ssd ? ssd_store_text(s->ssd) : "");
 }
 
 const struct server_kind server_kind_gpu = {.name = "gpu-server",

@@ -51,7 +51,7 @@ Test(control_lost, killed_peer_is_lost_at_once)
   pid_t child = child_with_link(lab, &keys);
   kill(child, SIGKILL);
   waitpid(child, NULL, 0);
-  cr_assert_lt(seconds_until_lost(lab), 0.4);
+  cr_assert_lt(seconds_until_lost(lab), 1);
   lab_free(lab);
 }
 
@@ -110,7 +110,7 @@ static double seconds_until_hub_is_lost(int signal_number)
 
 Test(control_lost, killed_hub_is_noticed_at_once)
 {
-  cr_assert_lt(seconds_until_hub_is_lost(SIGKILL), 0.4);
+  cr_assert_lt(seconds_until_hub_is_lost(SIGKILL), 1);
 }
 
 Test(control_lost, stopped_hub_is_noticed_in_two_seconds)

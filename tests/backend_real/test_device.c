@@ -202,7 +202,7 @@ Test(device, more_pieces_than_one_call_takes)
 /* A stream's computes come one after the other and last as long as they should; streams go on at once. */
 static void computes_last(struct lab *lab)
 {
-  const int64_t each = 20 * 1000000;
+  const int64_t each = 50 * 1000000;
   for (uint32_t tag = 1; tag <= 6; tag++) {
     struct device_compute compute = {.stream = tag % 2, .compute_ns = each, .tag = tag};
     lab->ops->compute(lab->device, &compute);

@@ -97,7 +97,7 @@ Test(image_file, opens_whatever_its_size)
   g_autoptr(Image) image = image_open(path, &error);
   int64_t taken_us = g_get_monotonic_time() - begin;
   cr_assert(image, "%s", error ? error->message : "");
-  cr_assert_lt(taken_us, 100000);
+  cr_assert_lt(taken_us, 1000000);
   cr_assert_eq(image_bytes(image), huge);
   uint8_t end[3] = {1, 1, 1};
   image_read(image, huge - 3, 3, end);

@@ -34,7 +34,7 @@ Test(run_spec, a_run_survives_the_wire)
 {
   char *sets[] = {(char *)"workload.rate_rps=3", (char *)"experiment.seed=9", NULL};
   struct run_spec spec = {.run = 7,
-                          .experiment = (char *)"experiments/x.ini",
+                          .experiment = (char *)"experiments/\xff.ini", /* a path is bytes */
                           .system = (char *)"distmind",
                           .sets = sets,
                           .device = (char *)"host",
@@ -96,6 +96,55 @@ Test(run_spec, a_meter_survives_the_wire)
   cr_assert(run_meter_unpack(data, size, &back));
   cr_expect_eq(memcmp(&back, &meter, sizeof meter), 0);
   mangle(bytes, parses_meter);
+}
+
+static struct run_meter meter_there_and_back(const char *failure)
+{
+  struct run_meter meter = {.number = 1}, back;
+  g_strlcpy(meter.failure, failure, sizeof meter.failure);
+  g_autoptr(GBytes) bytes = run_meter_pack(&meter);
+  gsize size;
+  const uint8_t *data = g_bytes_get_data(bytes, &size);
+  cr_assert(run_meter_unpack(data, size, &back));
+  return back;
+}
+
+/* Texts of what failed hold paths and what libraries say: any bytes, of any length. */
+Test(run_spec, texts_of_any_bytes_survive_the_wire)
+{
+  char text[2 * FAILURE_BYTES];
+  struct run_meter back = meter_there_and_back("/models/\xff.dmi: cannot be read");
+  cr_expect_str_eq(back.failure, "/models/\xef\xbf\xbd.dmi: cannot be read");
+  for (gsize before = 0; before < 4; before++) { /* the cut falls on each byte of a character */
+    memset(text, 'a', before);
+    text[before] = '\0';
+    while (strlen(text) < FAILURE_BYTES + 8)
+      g_strlcat(text, "\xe2\x82\xac", sizeof text);
+    back = meter_there_and_back(text);
+    cr_expect(g_utf8_validate(back.failure, -1, NULL) && g_str_has_prefix(text, back.failure));
+    cr_expect_geq(strlen(back.failure), FAILURE_BYTES - 4, "%zu", strlen(back.failure));
+  }
+}
+
+Test(run_spec, texts_are_cut_to_what_a_frame_holds)
+{
+  g_autofree char *text = g_strnfill(200000, 'a');
+  char address[108];
+  memset(address, 'b', sizeof address - 1);
+  address[sizeof address - 1] = '\0';
+  struct run_ready ready = {.run = 1, .address = address, .text = text}, back;
+  text[7] = '\xff';
+  g_autoptr(GBytes) bytes = run_ready_pack(&ready), failed = run_failed_pack(1, text);
+  gsize size;
+  const uint8_t *data = g_bytes_get_data(bytes, &size);
+  cr_expect_leq(size, frame_payload_max(FRAME_READY));
+  cr_expect_geq(size, frame_payload_max(FRAME_READY) - 256);
+  cr_assert(run_ready_unpack(data, size, &back));
+  cr_expect(g_str_has_prefix(back.text, "aaaaaaa\xef\xbf\xbd"
+                                        "aaa"));
+  cr_expect_str_eq(back.address, address);
+  run_ready_clear(&back);
+  cr_expect_leq(g_bytes_get_size(failed), frame_payload_max(FRAME_FAILED));
 }
 
 static gboolean parses_peers(const uint8_t *data, size_t size)

@@ -66,7 +66,7 @@ static const char *const defaults[] = {"experiment.name=failure",
                                        "cluster.memory_servers=2",
                                        "cluster.gpu_model_gb=0.0005",
                                        "cluster.host_cache_gb=0.0005",
-                                       "cluster.heartbeat_ms=100",
+                                       "cluster.heartbeat_ms=3000", /* stalls of a busy machine lose nobody */
                                        "models.tiny=12",
                                        "models.profile_dir=.",
                                        "workload.kind=poisson",

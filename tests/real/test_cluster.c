@@ -6,8 +6,6 @@
 #include <signal.h>
 #include <string.h>
 
-#define CALM "cluster.heartbeat_ms=3000;"
-
 struct servers {
   struct process *controller, *gpu[2], *memory[2];
 };
@@ -47,7 +45,7 @@ static struct run_sums expect_run(ClusterLab *lab, const char *name, const char 
 Test(cluster, servers_are_told_in_the_order_of_their_places)
 {
   g_autoptr(ClusterLab) lab = lab_new();
-  lab_experiment(lab, CALM "workload.duration_s=0.2");
+  lab_experiment(lab, "workload.duration_s=0.2");
   struct process *controller = lab_controller(lab), *client = lab_client(lab, "order", "");
   cr_assert(process_says(controller, "waits for gpu-server 0, gpu-server 1, memory-server 0, memory-server 1",
                          1, 30));
@@ -69,7 +67,7 @@ Test(cluster, servers_are_told_in_the_order_of_their_places)
 Test(cluster, nobody_is_lost_in_a_calm_run)
 {
   g_autoptr(ClusterLab) lab = lab_new();
-  lab_experiment(lab, CALM "output.decisions=all");
+  lab_experiment(lab, "output.decisions=all");
   struct servers s;
   start_servers(lab, &s);
   for (int run = 0; run < 2; run++) {
@@ -91,7 +89,7 @@ Test(cluster, nobody_is_lost_in_a_calm_run)
 Test(cluster, two_clients_at_once)
 {
   g_autoptr(ClusterLab) lab = lab_new();
-  lab_experiment(lab, CALM);
+  lab_experiment(lab, "");
   struct servers s;
   start_servers(lab, &s);
   struct process *first = lab_client(lab, "first", "");
@@ -108,7 +106,7 @@ Test(cluster, a_client_that_dies_leaves_the_servers_to_the_next)
 {
   static const int signals[] = {SIGKILL, SIGINT, SIGSTOP};
   g_autoptr(ClusterLab) lab = lab_new();
-  lab_experiment(lab, CALM "workload.duration_s=30");
+  lab_experiment(lab, "workload.duration_s=30");
   struct servers s;
   start_servers(lab, &s);
   for (guint i = 0; i < G_N_ELEMENTS(signals); i++) {
@@ -129,7 +127,7 @@ Test(cluster, a_client_that_dies_leaves_the_servers_to_the_next)
       outcome_failed(client, "the controller is lost", name);
     }
   }
-  lab_experiment(lab, CALM);
+  lab_experiment(lab, "");
   struct run_sums sums = expect_run(lab, "next", "the next client");
   cr_assert_eq(sums.failed, 0);
 }
@@ -137,7 +135,7 @@ Test(cluster, a_client_that_dies_leaves_the_servers_to_the_next)
 Test(cluster, a_server_that_cannot_prepare_fails_the_run_alone)
 {
   g_autoptr(ClusterLab) lab = lab_new();
-  lab_experiment(lab, CALM);
+  lab_experiment(lab, "");
   struct servers s;
   start_servers(lab, &s);
   struct process *client = lab_client(lab, "bad", "--system serverlessllm");
@@ -151,7 +149,7 @@ Test(cluster, a_server_that_cannot_prepare_fails_the_run_alone)
 Test(cluster, more_servers_than_there_are)
 {
   g_autoptr(ClusterLab) lab = lab_new();
-  lab_experiment(lab, CALM "cluster.gpu_servers=3");
+  lab_experiment(lab, "cluster.gpu_servers=3");
   struct servers s;
   start_servers(lab, &s);
   struct process *client = lab_client(lab, "three", "");
@@ -236,7 +234,7 @@ Test(cluster, a_time_limit_holds_although_a_server_is_silent)
   cr_assert(process_await(client, 60), "the client does not end");
   struct run_sums sums = outcome_check(lab, client, "limit.db", "silent server");
   cr_assert_gt(sums.timed_out, 0);
-  cr_assert_lt(outcome_ask(lab, "limit.db", "SELECT max(end_ns - arrival_ns) FROM request"), 1500000000,
+  cr_assert_lt(outcome_ask(lab, "limit.db", "SELECT max(end_ns - arrival_ns) FROM request"), 2500000000,
                "an answer came too late");
 }
 
@@ -247,7 +245,7 @@ Test(cluster, sigterm_ends_any_role_at_any_stage)
   for (guint stage = 0; stage < G_N_ELEMENTS(until); stage++)
     for (int role = 0; role < 3; role++) {
       g_autoptr(ClusterLab) lab = lab_new();
-      lab_experiment(lab, CALM "workload.duration_s=1;pipeline.replicas=2");
+      lab_experiment(lab, "workload.duration_s=1;pipeline.replicas=2");
       struct servers s;
       start_servers(lab, &s);
       struct process *client = lab_client(lab, "term", "");

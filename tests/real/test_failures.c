@@ -105,7 +105,7 @@ static void check_client_fault(ClusterLab *lab, struct process *client, const st
 ParameterizedTest(struct trial *t, failures, any_role_any_time)
 {
   g_autoptr(ClusterLab) lab = lab_new();
-  g_autofree char *more = g_strdup_printf("pipeline.replicas=%d", t->replicas);
+  g_autofree char *more = g_strdup_printf(WATCHFUL "pipeline.replicas=%d", t->replicas);
   lab_experiment(lab, more);
   struct process *client =
       lab_start(lab, "run experiment.ini --local --device host --json --quiet --log info --out r.db");

@@ -21,7 +21,7 @@ static void expect_decisions(ClusterLab *lab, const char *what)
 Test(gpudirect, every_byte_is_right_without_a_copy)
 {
   g_autoptr(ClusterLab) lab = lab_new();
-  lab_experiment(lab, DIRECT "experiment.initial=cold;cluster.heartbeat_ms=3000;cluster.gpus_per_server=2");
+  lab_experiment(lab, DIRECT "experiment.initial=cold;cluster.gpus_per_server=2");
   struct process *client =
       lab_start(lab, "run experiment.ini --local --device host --json --quiet --log info --out r.db");
   cr_assert(process_await(client, 60), "the run does not end");
@@ -54,7 +54,7 @@ Test(gpudirect, a_memory_server_is_killed)
 Test(gpudirect, a_warm_host_cache_is_used)
 {
   g_autoptr(ClusterLab) lab = lab_new();
-  lab_experiment(lab, DIRECT "cluster.heartbeat_ms=3000");
+  lab_experiment(lab, DIRECT);
   struct process *client =
       lab_start(lab, "run experiment.ini --local --device host --json --quiet --log info --out r.db");
   cr_assert(process_await(client, 60), "the run does not end");

@@ -69,7 +69,7 @@ Test(notes, say_how_many_requests_ctrl_c_cut_short)
 Test(notes, say_nothing_where_nothing_failed)
 {
   g_autoptr(ClusterLab) lab = lab_new();
-  lab_experiment(lab, "cluster.heartbeat_ms=3000;workload.duration_s=0.3");
+  lab_experiment(lab, "workload.duration_s=0.3");
   struct process *run = lab_start(lab, RUN);
   cr_assert(process_await(run, 60) && run->status == 0, "the run does not end well");
   g_autofree char *shown = process_words(run);

@@ -1,5 +1,6 @@
 /* Options and events that cannot be heeded are refused: exit status 2, one line, no database. */
 #include "cluster.h"
+#include "outcome_check.h"
 
 #include <criterion/criterion.h>
 #include <glib/gstdio.h>
@@ -145,6 +146,19 @@ Test(options, that_cannot_be_heeded_are_refused)
               "%s: status %d: %s", refused[i].words, process->status, log);
     cr_assert_not(g_file_test(database, G_FILE_TEST_EXISTS) || g_file_test(recording, G_FILE_TEST_EXISTS));
   }
+}
+
+/* Names need not be UTF-8: every process opens the same file. */
+Test(options, paths_are_bytes)
+{
+  g_autoptr(ClusterLab) lab = lab_new();
+  lab_experiment(lab, "workload.duration_s=0.2");
+  g_autofree char *path = lab_path(lab, "experiment.ini"), *odd = lab_path(lab, "\xff.ini");
+  if (rename(path, odd) != 0)
+    cr_skip_test("this file system has no such names");
+  struct process *run = lab_start(lab, "run \xff.ini --local --device host --json --quiet --out x\xfe.db");
+  cr_assert(process_await(run, 60), "the run does not end");
+  outcome_check(lab, run, "x\xfe.db", "paths");
 }
 
 static void expect_event_refused(const ClusterLab *lab, struct process *process, const char *message)

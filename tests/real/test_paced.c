@@ -14,7 +14,7 @@
 Test(paced, no_load_beats_the_link)
 {
   g_autoptr(ClusterLab) lab = lab_new();
-  lab_experiment(lab, "experiment.initial=cold;output.decisions=all;cluster.heartbeat_ms=3000;"
+  lab_experiment(lab, "experiment.initial=cold;output.decisions=all;"
                       "cluster.host_cache_gb=0;cluster.gpu_models_max=1;workload.rate_rps=20");
   struct process *client = lab_start(lab, "run experiment.ini --local --device host --pace " PACE
                                           " --json --quiet --log info --out r.db");

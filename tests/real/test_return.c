@@ -57,7 +57,7 @@ Test(comes_back, after_longer_than_anybody_waits)
 {
   for (int kind = 0; kind < 2; kind++) {
     g_autoptr(ClusterLab) lab = lab_new();
-    lab_experiment(lab, "workload.duration_s=7;workload.rate_rps=100;pipeline.replicas=2");
+    lab_experiment(lab, WATCHFUL "workload.duration_s=7;workload.rate_rps=100;pipeline.replicas=2");
     struct servers s;
     struct process *client = start_all(lab, &s);
     kill(s.of[kind][0]->pid, SIGSTOP);
@@ -71,7 +71,7 @@ Test(comes_back, after_it_was_cut_off)
 {
   for (int kind = 0; kind < 2; kind++) {
     g_autoptr(ClusterLab) lab = lab_new();
-    lab_experiment(lab, "workload.duration_s=6;workload.rate_rps=100;pipeline.replicas=2");
+    lab_experiment(lab, WATCHFUL "workload.duration_s=6;workload.rate_rps=100;pipeline.replicas=2");
     struct servers s;
     struct process *client = start_all(lab, &s);
     cut(s.of[kind][0]->pid);
@@ -180,7 +180,7 @@ ParameterizedTest(struct ordeal *ordeal, comes_back, over_and_over)
   g_autoptr(GString) story = g_string_new(NULL);
   g_autoptr(ClusterLab) lab = lab_new();
   g_string_append_printf(story, "DISTMIND_SEED=%u, ordeal %u: ", ordeal->seed, ordeal->number);
-  lab_experiment(lab, "workload.duration_s=5;pipeline.replicas=2;workload.timeout_s=2");
+  lab_experiment(lab, WATCHFUL "workload.duration_s=5;pipeline.replicas=2;workload.timeout_s=2");
   struct servers s;
   struct process *client = start_all(lab, &s);
   for (int i = 0; i < 7; i++)

@@ -43,4 +43,5 @@ if [ ! -s "$share/logs/summary" ]; then
   exit 1
 fi
 cp "$share/logs/summary" "$share/summary"
+[ ! -e "$share/logs/failures" ] || cp "$share/logs/failures" "$share/failures"
 exit $status
