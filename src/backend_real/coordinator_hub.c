@@ -1,5 +1,4 @@
 /* What a controller's process hears from its hub: who has linked, what peers say, who is lost. */
-#include "backend_real/control_log.h"
 #include "backend_real/coordinator_internal.h"
 
 #include <string.h>
@@ -7,8 +6,6 @@
 static const char *on_joined(void *context, actor_id peer, const struct hello *hello)
 {
   struct coordinator *c = context;
-  g_autofree char *linked = g_strdup_printf("linked, version %s", hello->version);
-  control_log_peer(peer, linked);
   if (ACTOR_KIND(peer) == ACTOR_CONTROLLER)
     return "there is a controller";
   if (ACTOR_KIND(peer) == ACTOR_CLIENT)

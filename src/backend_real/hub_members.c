@@ -221,10 +221,12 @@ void hub_hello(struct hub *hub, struct peer *peer, const struct frame *frame)
                                                : "its first frame is no hello";
   if (!why)
     why = join(hub, peer, &hello);
-  if (why)
+  if (why) {
     hub_refuse(hub, peer, why);
-  else if (peer->state == PEER_JOINED)
-    control_log_peer(peer->id, "joined");
+  } else if (peer->state == PEER_JOINED) {
+    g_autofree char *joined = g_strdup_printf("joined, version %s", hello.version);
+    control_log_peer(peer->id, joined);
+  }
 }
 
 void hub_members_init(struct hub *hub)
