@@ -96,6 +96,7 @@ run_program() {
   if [ "$failing" -gt 0 ]; then
     {
       echo "$name ${why:-has failures:}"
+      grep -E '^\[FAIL\]' "$log"
       grep -vE '^\[(RUN |PASS|SKIP|====)\]|^\[----\] (Criterion v.*|  )$' "$log" | head -n 200
     } | of_failure
   fi

@@ -94,7 +94,7 @@ static void say(int fd, const char *text)
 static char *answer(int fd)
 {
   GString *text = g_string_new(NULL);
-  char part[1000];
+  char part[65536];
   ssize_t got;
   while ((got = recv(fd, part, sizeof part, 0)) > 0)
     g_string_append_len(text, part, got);

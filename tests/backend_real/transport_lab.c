@@ -218,12 +218,16 @@ void lab_read(struct lab *lab, uint32_t model, uint64_t offset, uint64_t to, uin
   lab_pump(lab);
 }
 
-/* Letters from another process are looked for now and then. */
+/* As long as reads end, however slowly. Letters from another process are looked for now and then. */
 void lab_wait(struct lab *lab, uint32_t ended)
 {
-  gint64 until = g_get_monotonic_time() + LAB_WAIT_NS / 1000;
-  while (lab_ended(lab) < ended) {
+  uint32_t before = 0, have;
+  gint64 until = 0;
+  while ((have = lab_ended(lab)) < ended) {
     gint64 now = g_get_monotonic_time();
+    if (until == 0 || have > before)
+      until = now + LAB_WAIT_NS / 1000;
+    before = have;
     lab_pump(lab);
     g_mutex_lock(&lab->lock);
     gboolean over = lab->good + lab->failed < ended &&
