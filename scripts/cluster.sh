@@ -174,7 +174,7 @@ remote='cd "$HOME/$1" || exit 1; shift; ulimit -l unlimited 2>/dev/null; exec 3<
 wait $process'
 
 # start I: its log in $work/logs, the number of its local process in pids[I].
-pids=()
+pids=() kept=''
 start() {
   local i=$1 role=${roles[$1]} words more=()
   [[ $role != *-server ]] || more+=(--index "${indices[$i]}")
@@ -223,7 +223,7 @@ clean_up() {
   trap '' INT TERM
   stop_all
   local target
-  for target in "${machine_list[@]}"; do on "$target" 'rm -rf "$0"' "$base/$run_id" 2>/dev/null; done
+  for target in "${machine_list[@]}"; do on "$target" 'rm -rf "$0"' "$base/$run_id${kept:+/keys}" 2>/dev/null; done
   rm -rf "$work"
 }
 
@@ -275,14 +275,16 @@ mkdir -p "$out" || fail "$out: cannot be made"
 start "$controller"
 await_controller || fail "$(describe "$controller") does not listen on ${addresses[$controller]}:$port"
 for i in "${!roles[@]}"; do [ "$i" = "$controller" ] || [ "$i" = "$client" ] || start "$i"; done
-failed=0
-trap 'exec 7>&-' INT TERM
+failed=0 interrupted=0
+trap 'interrupted=1; exec 7>&-' INT TERM
 start "$client"
 await_client
 status=$?
 unset "pids[$client]"
 stop_all
-fetch || fail "not all that came out could be brought home; it is lost"
-[ $failed -eq 0 ] || [ $status -ne 130 ] || status=1
+fetch || { kept=1; fail "not all that came out could be brought home; it stays in ~/$base/$run_id/out of the machines"; }
+# A client that had hardly begun ends by the signal itself.
+[ $interrupted -eq 0 ] || status=130
+[ $failed -eq 0 ] || status=1
 echo "$out: $(cd "$out" && echo *)"
 exit $status
