@@ -1,9 +1,10 @@
-/* Metrics and logs of a real cluster on this machine: a process for each role, host device, two runs. What is
+/* Metrics and logs of a real cluster on this machine: a process for each role, host device. What is
  * scraped while they are on is in format and never falls; what stands there in the end is what the runs say.
  */
 #include <criterion/criterion.h>
 #include <arpa/inet.h>
 #include <glib/gstdio.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
@@ -12,10 +13,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backend_real/transport_tcp.h"
 #include "metrics_check.h"
 #include "spawned.h"
 
-enum { CONTROLLER, MEMORY, GPU_0, GPU_1, ROLES };
+enum { CONTROLLER, MEMORY, GPU_0, GPU_1, ROLES, CLIENT = ROLES, PROCESSES }; /* ROLES: that stay */
 #define AWAIT_S 60
 
 struct role {
@@ -27,7 +29,7 @@ struct role {
 
 struct cluster {
   char *folder, *file;
-  struct role role[ROLES];
+  struct role role[PROCESSES];
 };
 
 static char *in_folder(const struct cluster *c, const char *name)
@@ -117,8 +119,10 @@ static void cluster_free(struct cluster *c)
     cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "role %d: status %d", i, status);
     g_remove(c->role[i].log);
     g_free(c->role[i].log);
-    g_hash_table_unref(c->role[i].last);
+    g_clear_pointer(&c->role[i].last, g_hash_table_unref);
   }
+  g_free(c->role[CLIENT].log);
+  g_clear_pointer(&c->role[CLIENT].last, g_hash_table_unref);
   static const char *const names[] = {"hub.ini", "cluster.ini", "run.db", "run.out", "run.err"};
   for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
     g_autofree char *path = in_folder(c, names[i]);
@@ -130,36 +134,77 @@ static void cluster_free(struct cluster *c)
   g_free(c);
 }
 
+/* NULL: nobody is there, or goes in the midst of it. */
 static char *get(int port)
 {
   struct sockaddr_in address = {
       .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
   static const char request[] = "GET /metrics HTTP/1.0\r\n\r\n";
   int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0, "port %d", port);
-  cr_assert_eq(send(fd, request, sizeof request - 1, MSG_NOSIGNAL), (ssize_t)sizeof request - 1);
   g_autoptr(GString) text = g_string_new(NULL);
   char part[4096];
-  ssize_t got;
-  while ((got = recv(fd, part, sizeof part, 0)) > 0)
-    g_string_append_len(text, part, got);
+  ssize_t got = -1;
+  if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
+      send(fd, request, sizeof request - 1, MSG_NOSIGNAL) == (ssize_t)sizeof request - 1)
+    while ((got = recv(fd, part, sizeof part, 0)) > 0)
+      g_string_append_len(text, part, got);
   close(fd);
+  if (got != 0 || text->len == 0)
+    return NULL;
   const char *body = strstr(text->str, "\r\n\r\n");
-  cr_assert(got == 0 && g_str_has_prefix(text->str, "HTTP/1.1 200 OK\r\n") && body, "%s", text->str);
+  cr_assert(g_str_has_prefix(text->str, "HTTP/1.1 200 OK\r\n") && body, "%s", text->str);
   return g_strdup(body + 4);
+}
+
+static void scrape_one(struct role *role)
+{
+  g_autofree char *text = get(role->port);
+  if (!text)
+    return;
+  GHashTable *samples = metrics_check(text);
+  if (role->last) {
+    metrics_check_grown(role->last, samples);
+    g_hash_table_unref(role->last);
+  }
+  role->last = samples;
 }
 
 static void scrape(struct cluster *c)
 {
   for (int i = 0; i < ROLES; i++) {
-    g_autofree char *text = get(c->role[i].port);
-    GHashTable *samples = metrics_check(text);
-    if (c->role[i].last) {
-      metrics_check_grown(c->role[i].last, samples);
-      g_hash_table_unref(c->role[i].last);
-    }
-    c->role[i].last = samples;
+    GHashTable *before = c->role[i].last;
+    scrape_one(&c->role[i]);
+    cr_assert_neq(c->role[i].last, before, "role %d says nothing on port %d", i, c->role[i].port);
   }
+}
+
+/* A client's run of so many seconds. */
+static void start_client(struct cluster *c, const char *system, const char *seconds, const char *more)
+{
+  struct role *client = &c->role[CLIENT];
+  g_autofree char *out = in_folder(c, "run.out"), *db = in_folder(c, "run.db");
+  g_autofree char *words = g_strdup_printf(
+      "client " DM_SOURCE_DIR "/experiments/real-quickstart.ini --cluster %s --device host --system %s --set "
+      "workload.duration_s=%s --set cluster.memory_servers=1 --set cluster.heartbeat_ms=5000 --json --quiet "
+      "--out %s --force --metrics 0 --log error,metrics=info%s",
+      c->file, system, seconds, db, more);
+  g_free(client->log);
+  client->log = in_folder(c, "run.err");
+  cr_assert(g_file_set_contents(client->log, "", 0, NULL));
+  g_clear_pointer(&client->last, g_hash_table_unref);
+  client->pid = start(words, out, client->log);
+  g_autofree char *port = await_word(client, "metrics on http://127.0.0.1:", "/");
+  client->port = atoi(port);
+}
+
+static gboolean client_goes_on(struct cluster *c)
+{
+  int status;
+  if (waitpid(c->role[CLIENT].pid, &status, WNOHANG) == 0)
+    return TRUE;
+  g_autofree char *text = read_file(c->role[CLIENT].log);
+  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", text);
+  return FALSE;
 }
 
 static double value(const struct cluster *c, int role, const char *sample)
@@ -167,34 +212,18 @@ static double value(const struct cluster *c, int role, const char *sample)
   return metrics_value(c->role[role].last, sample);
 }
 
-static double gpus(const struct cluster *c, const char *sample)
+/* The client's samples among themselves. */
+static void check_client(const struct cluster *c)
 {
-  return value(c, GPU_0, sample) + value(c, GPU_1, sample);
-}
-
-/* Runs it, scraping all the while; the JSON object that it prints. *highest: most requests seen in flight. */
-static char *run(struct cluster *c, const char *system, double *highest)
-{
-  g_autofree char *out = in_folder(c, "run.out"), *err = in_folder(c, "run.err"),
-                  *db = in_folder(c, "run.db");
-  g_autofree char *words = g_strdup_printf(
-      "run " DM_SOURCE_DIR "/experiments/real-quickstart.ini --cluster %s --device host --system %s --set "
-      "workload.duration_s=1 --set cluster.memory_servers=1 --set cluster.heartbeat_ms=5000 --json --quiet "
-      "--out "
-      "%s --force",
-      c->file, system, db);
-  GPid pid = start(words, out, err);
-  int status;
-  while (waitpid(pid, &status, WNOHANG) == 0) {
-    scrape(c);
-    *highest = MAX(*highest, value(c, CONTROLLER, "distmind_requests_in_flight"));
-    g_usleep(20000);
+  static const char *const sources[] = {"resident", "joined", "host", "ssd", "remote", "process_start"};
+  double completed = value(c, CLIENT, "distmind_client_requests_total{outcome=\"completed\"}"), all = 0;
+  for (size_t i = 0; i < G_N_ELEMENTS(sources); i++) {
+    g_autofree char *sample =
+        g_strdup_printf("distmind_client_requests_found_total{source=\"%s\"}", sources[i]);
+    all += value(c, CLIENT, sample);
   }
-  g_autofree char *text = read_file(err);
-  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", text);
-  g_usleep(150000); /* what was rendered before the end is shown no longer */
-  scrape(c);
-  return read_file(out);
+  cr_assert_eq(all, completed);
+  cr_assert_eq(value(c, CLIENT, "distmind_client_request_duration_seconds_count"), completed);
 }
 
 static double figure(const char *json, const char *name)
@@ -203,6 +232,58 @@ static double figure(const char *json, const char *name)
   const char *at = strstr(json, key);
   cr_assert(at, "no %s in %s", key, json);
   return g_ascii_strtod(at + strlen(key), NULL);
+}
+
+/* What stands above 0 now and then while a run is on, and never above its limit (real-quickstart.ini). */
+static const struct gauge {
+  int role;
+  const char *sample;
+  double limit;
+} gauges[] = {
+    {CONTROLLER, "distmind_requests_in_flight", INFINITY},
+    {CLIENT, "distmind_client_requests_in_flight", INFINITY},
+    {GPU_0, "distmind_gpu_memory_used_bytes{gpu=\"0\"}", 0.05e9},
+    {GPU_0, "distmind_host_cache_used_bytes", 0.08e9},
+    {GPU_0, "distmind_gpu_models{gpu=\"0\"}", 24},
+    {MEMORY, "distmind_pool_held_bytes", INFINITY},
+};
+
+static void look_at_gauges(const struct cluster *c, double *highest)
+{
+  for (size_t i = 0; i < G_N_ELEMENTS(gauges); i++) {
+    const double *seen =
+        c->role[gauges[i].role].last
+            ? g_hash_table_lookup(c->role[gauges[i].role].last, gauges[i].sample) /* no run, no GPU */
+            : NULL;
+    cr_assert(!seen || *seen <= gauges[i].limit, "%s: %g", gauges[i].sample, *seen);
+    highest[i] = MAX(highest[i], seen ? *seen : 0);
+  }
+}
+
+/* Runs it, scraping all the while; the JSON object that it prints. highest: the most seen of each gauge. */
+static char *run(struct cluster *c, const char *system, double *highest)
+{
+  g_autofree char *out = in_folder(c, "run.out");
+  start_client(c, system, "1", "");
+  while (client_goes_on(c)) {
+    scrape_one(&c->role[CLIENT]);
+    scrape(c);
+    look_at_gauges(c, highest);
+    if (c->role[CLIENT].last)
+      check_client(c);
+    g_usleep(20000);
+  }
+  g_usleep(150000); /* what was rendered before the end is shown no longer */
+  scrape(c);
+  char *json = read_file(out);
+  double completed = value(c, CLIENT, "distmind_client_requests_total{outcome=\"completed\"}");
+  cr_assert(completed > 10 && completed <= figure(json, "completed"), "%g completed: %s", completed, json);
+  return json;
+}
+
+static double gpus(const struct cluster *c, const char *sample)
+{
+  return value(c, GPU_0, sample) + value(c, GPU_1, sample);
 }
 
 /* Nothing of a run is left once it is over; servers and client, as the hub sees them. */
@@ -274,19 +355,54 @@ static void check_log(const struct role *role, const char *name)
 Test(metrics_cluster, two_runs)
 {
   struct cluster *c = cluster_new();
-  double highest = 0;
-  g_autofree char *first = run(c, "distmind", &highest);
+  double highest[G_N_ELEMENTS(gauges)] = {0};
+  g_autofree char *first = run(c, "distmind", highest);
   check_first(c, first);
   check_idle(c);
-  g_autofree char *second = run(c, "pipeswitch", &highest);
+  g_autofree char *second = run(c, "pipeswitch", highest);
   check_idle(c);
   cr_assert_eq(value(c, CONTROLLER, "distmind_requests_total{outcome=\"completed\"}"),
                figure(first, "completed") + figure(second, "completed"));
   cr_assert_eq(gpus(c, "distmind_pcie_bytes_total"),
                figure(first, "pcie_bytes") + figure(second, "pcie_bytes"));
-  cr_assert_gt(highest, 0, "no scrape saw a request in flight");
+  for (size_t i = 0; i < G_N_ELEMENTS(gauges); i++)
+    cr_assert_gt(highest[i], 0, "no scrape saw any of %s", gauges[i].sample);
   check_log(&c->role[CONTROLLER], "controller");
   check_log(&c->role[GPU_1], "gpu-server");
+  cluster_free(c);
+}
+
+static void await_readers(struct cluster *c, double connections)
+{
+  gint64 until = g_get_monotonic_time() + AWAIT_S * G_USEC_PER_SEC;
+  double seen;
+  do {
+    g_usleep(20000);
+    scrape_one(&c->role[MEMORY]);
+    seen = c->role[MEMORY].last ? value(c, MEMORY, "distmind_data_connections{end=\"shelf\"}") : 0;
+  } while (seen != connections && g_get_monotonic_time() < until);
+  cr_assert_eq(seen, connections, "%g connections, not %g", seen, connections);
+}
+
+/* A GPU server that hangs keeps its data connections; once the controller has lost it, the memory server
+ * closes them. When it goes on it is let in anew. */
+Test(metrics_cluster, who_is_lost_may_read_no_longer)
+{
+  struct cluster *c = cluster_new();
+  start_client(c, "distmind", "9", " --pace 2");
+  await_readers(c, 2 * TCP_CONNECTIONS);
+  kill(c->role[GPU_0].pid, SIGSTOP);
+  g_free(await_word(&c->role[MEMORY], "gpu-server 0 may read no longer", "\""));
+  await_readers(c, TCP_CONNECTIONS);
+  kill(c->role[GPU_0].pid, SIGCONT);
+  await_readers(c, 2 * TCP_CONNECTIONS);
+  double loads = 0;
+  while (client_goes_on(c)) {
+    scrape(c);
+    loads += value(c, GPU_1, "distmind_loads_in_flight{source=\"remote\"}");
+    g_usleep(20000);
+  }
+  cr_assert_gt(loads, 0, "no scrape saw a load in flight");
   cluster_free(c);
 }
 
@@ -307,12 +423,16 @@ Test(metrics_cluster, local_port_taken)
   g_autoptr(Spawned) run = spawn("distmind-real", words);
   cr_assert_eq(run->status, 1, "%s%s", run->out, run->err);
   cr_assert(strstr(run->err, "--metrics: cannot listen on 127.0.0.1:"), "%s", run->err);
-  g_autofree char *misplaced =
-      g_strdup_printf("run " DM_SOURCE_DIR "/experiments/real-quickstart.ini --cluster x "
-                      "--metrics 9400 --out %s/x.db",
-                      folder);
-  g_autoptr(Spawned) refused = spawn("distmind-real", misplaced);
-  expect_refusal(refused, "--metrics: goes with --local");
+  g_autofree char *cluster = g_build_filename(folder, "cluster.ini", NULL);
+  cr_assert(g_file_set_contents(cluster, "[cluster]\ncontroller = 127.0.0.1:1\n", -1, NULL));
+  g_autofree char *client =
+      g_strdup_printf("client " DM_SOURCE_DIR "/experiments/real-quickstart.ini --cluster %s --out %s/x.db "
+                      "--metrics 127.0.0.1:%d",
+                      cluster, folder, ntohs(address.sin_port));
+  g_autoptr(Spawned) refused = spawn("distmind-real", client);
+  cr_assert_eq(refused->status, 1, "%s%s", refused->out, refused->err);
+  cr_assert(strstr(refused->err, "--metrics: cannot listen on 127.0.0.1:"), "%s", refused->err);
+  g_remove(cluster);
   cr_assert_eq(g_rmdir(folder), 0, "%s is not empty", folder);
   close(fd);
 }
