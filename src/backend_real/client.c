@@ -1,6 +1,7 @@
 /* The client: its link, and the life of a run; see client.h. */
 #include "backend_real/client_internal.h"
 #include "backend_real/images.h"
+#include "backend_real/log.h"
 
 #include "core/error.h"
 
@@ -119,6 +120,7 @@ static void on_message(void *context, uint32_t run, const struct message *messag
 static void on_welcome(void *context)
 {
   struct client *c = context;
+  g_message("client: linked to the controller");
   c->welcome = TRUE;
   loop_quit(c->loop);
 }
@@ -317,6 +319,7 @@ static void run_clear(struct client *c)
   g_free(run->ready);
   c->counts.ended = c->counts.sent; /* of a run that failed, some never will */
   g_clear_pointer(&c->run, g_free);
+  log_run(0);
 }
 
 /* The load generator, and who hears for it. */

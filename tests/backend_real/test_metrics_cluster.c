@@ -7,6 +7,7 @@
 #include <math.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sqlite3.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -29,6 +30,7 @@ struct role {
 
 struct cluster {
   char *folder, *file;
+  int data_port; /* of the memory server */
   struct role role[PROCESSES];
 };
 
@@ -87,6 +89,18 @@ static void start_role(struct cluster *c, int number, const char *words)
   role->port = atoi(port);
 }
 
+/* One that was free a moment ago. */
+static int free_port(void)
+{
+  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  socklen_t length = sizeof address;
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
+  cr_assert_eq(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+  close(fd);
+  return ntohs(address.sin_port);
+}
+
 static struct cluster *cluster_new(void)
 {
   struct cluster *c = g_new0(struct cluster, 1);
@@ -99,8 +113,9 @@ static struct cluster *cluster_new(void)
   g_autofree char *text = g_strdup_printf("[cluster]\ncontroller = %s\n", endpoint);
   c->file = in_folder(c, "cluster.ini");
   cr_assert(g_file_set_contents(c->file, text, -1, NULL));
+  c->data_port = free_port();
   g_autofree char *memory =
-      g_strdup_printf("memory-server --cluster %s --index 0 --address 127.0.0.1", c->file);
+      g_strdup_printf("memory-server --cluster %s --index 0 --address 127.0.0.1:%d", c->file, c->data_port);
   g_autofree char *gpu_0 = g_strdup_printf("gpu-server --cluster %s --index 0", c->file);
   g_autofree char *gpu_1 = g_strdup_printf("gpu-server --cluster %s --index 1", c->file);
   start_role(c, MEMORY, memory);
@@ -186,7 +201,7 @@ static void start_client(struct cluster *c, const char *system, const char *seco
   g_autofree char *words = g_strdup_printf(
       "client " DM_SOURCE_DIR "/experiments/real-quickstart.ini --cluster %s --device host --system %s --set "
       "workload.duration_s=%s --set cluster.memory_servers=1 --set cluster.heartbeat_ms=5000 --json --quiet "
-      "--out %s --force --metrics 0 --log error,metrics=info%s",
+      "--out %s --force --metrics 0 --log error,metrics=info --set output.decisions=all%s",
       c->file, system, seconds, db, more);
   g_free(client->log);
   client->log = in_folder(c, "run.err");
@@ -307,12 +322,31 @@ static double found(const struct cluster *c, const char *source)
   return value(c, CONTROLLER, sample);
 }
 
-static double evictions(const struct cluster *c)
+/* As many of each reason as the database has. */
+static void check_evictions(const struct cluster *c, double all)
 {
-  return gpus(c, "distmind_evictions_total{reason=\"gpu_space\"}") +
-         gpus(c, "distmind_evictions_total{reason=\"gpu_models_limit\"}") +
-         gpus(c, "distmind_evictions_total{reason=\"cache_space\"}") +
-         gpus(c, "distmind_evictions_total{reason=\"cache_shrunk\"}");
+  static const char *const reasons[][2] = {{"gpu_space", "room for another model"},
+                                           {"gpu_models_limit", "limit of models a GPU"},
+                                           {"cache_space", "room in the host cache"},
+                                           {"cache_shrunk", "cache size was lowered"}};
+  g_autofree char *path = in_folder(c, "run.db");
+  sqlite3 *db;
+  cr_assert_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+  for (size_t i = 0; i < G_N_ELEMENTS(reasons); i++) {
+    g_autofree char *sample = g_strdup_printf("distmind_evictions_total{reason=\"%s\"}", reasons[i][0]);
+    sqlite3_stmt *ask;
+    cr_assert_eq(sqlite3_prepare_v2(db, "SELECT count(*) FROM decision WHERE kind = 'evict' AND reason = ?",
+                                    -1, &ask, NULL),
+                 SQLITE_OK);
+    sqlite3_bind_text(ask, 1, reasons[i][1], -1, SQLITE_STATIC);
+    cr_assert_eq(sqlite3_step(ask), SQLITE_ROW);
+    cr_assert_eq(gpus(c, sample), sqlite3_column_int(ask, 0), "%s", sample);
+    cr_assert(i % 2 == 1 || gpus(c, sample) > 0, "%s: none", sample);
+    all -= sqlite3_column_int(ask, 0);
+    sqlite3_finalize(ask);
+  }
+  cr_assert_eq(all, 0);
+  sqlite3_close(db);
 }
 
 /* The metrics are the first run's figures. */
@@ -336,8 +370,7 @@ static void check_first(const struct cluster *c, const char *json)
   cr_assert_eq(value(c, MEMORY, "distmind_network_transmit_bytes_total"), net);
   cr_assert_gt(net, 0);
   cr_assert_eq(gpus(c, "distmind_pcie_bytes_total"), figure(json, "pcie_bytes"));
-  cr_assert_eq(evictions(c), figure(json, "evictions"));
-  cr_assert_gt(evictions(c), 0);
+  check_evictions(c, figure(json, "evictions"));
 }
 
 /* Each line is an object that says who speaks; with a run's number while one is on. */
@@ -384,6 +417,20 @@ static void await_readers(struct cluster *c, double connections)
   cr_assert_eq(seen, connections, "%g connections, not %g", seen, connections);
 }
 
+/* Somebody who sends what is no ticket: closed without a word. */
+static void knock(int port, char byte)
+{
+  struct sockaddr_in address = {
+      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+  char nothing[256];
+  memset(nothing, byte, sizeof nothing);
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  cr_assert_eq(connect(fd, (struct sockaddr *)&address, sizeof address), 0, "port %d", port);
+  cr_assert_eq(send(fd, nothing, sizeof nothing, MSG_NOSIGNAL), (ssize_t)sizeof nothing);
+  cr_assert_leq(recv(fd, nothing, sizeof nothing, 0), 0);
+  close(fd);
+}
+
 /* A GPU server that hangs keeps its data connections; once the controller has lost it, the memory server
  * closes them. When it goes on it is let in anew. */
 Test(metrics_cluster, who_is_lost_may_read_no_longer)
@@ -391,6 +438,8 @@ Test(metrics_cluster, who_is_lost_may_read_no_longer)
   struct cluster *c = cluster_new();
   start_client(c, "distmind", "9", " --pace 2");
   await_readers(c, 2 * TCP_CONNECTIONS);
+  knock(c->data_port, 0);
+  knock(c->data_port, 'x');
   kill(c->role[GPU_0].pid, SIGSTOP);
   g_free(await_word(&c->role[MEMORY], "gpu-server 0 may read no longer", "\""));
   await_readers(c, TCP_CONNECTIONS);
@@ -403,6 +452,14 @@ Test(metrics_cluster, who_is_lost_may_read_no_longer)
     g_usleep(20000);
   }
   cr_assert_gt(loads, 0, "no scrape saw a load in flight");
+  g_usleep(150000); /* as in run() */
+  scrape(c);
+  cr_assert_eq(value(c, MEMORY, "distmind_data_connections_refused_total"), 2);
+  cr_assert_gt(value(c, CONTROLLER, "distmind_request_retries_total"), 0);
+  cr_assert_eq(value(c, CONTROLLER, "distmind_members_lost_total"), 1);
+  cr_assert_eq(value(c, CONTROLLER, "distmind_peers_lost_total"), 2,
+               "the server and, in the end, the client");
+  cr_assert_eq(value(c, CONTROLLER, "distmind_requests_total{outcome=\"lost\"}"), 0);
   cluster_free(c);
 }
 
