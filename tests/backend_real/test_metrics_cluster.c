@@ -440,6 +440,9 @@ Test(metrics_cluster, who_is_lost_may_read_no_longer)
   await_readers(c, 2 * TCP_CONNECTIONS);
   knock(c->data_port, 0);
   knock(c->data_port, 'x');
+  g_usleep(150000); /* as in run() */
+  scrape(c);
+  cr_assert_eq(value(c, MEMORY, "distmind_data_connections_refused_total"), 2);
   kill(c->role[GPU_0].pid, SIGSTOP);
   g_free(await_word(&c->role[MEMORY], "gpu-server 0 may read no longer", "\""));
   await_readers(c, TCP_CONNECTIONS);
@@ -454,7 +457,8 @@ Test(metrics_cluster, who_is_lost_may_read_no_longer)
   cr_assert_gt(loads, 0, "no scrape saw a load in flight");
   g_usleep(150000); /* as in run() */
   scrape(c);
-  cr_assert_eq(value(c, MEMORY, "distmind_data_connections_refused_total"), 2);
+  /* Before it heard that its link was lost, the one that hung may have come with an old ticket. */
+  cr_assert_geq(value(c, MEMORY, "distmind_data_connections_refused_total"), 2);
   cr_assert_gt(value(c, CONTROLLER, "distmind_request_retries_total"), 0);
   cr_assert_eq(value(c, CONTROLLER, "distmind_members_lost_total"), 1);
   cr_assert_eq(value(c, CONTROLLER, "distmind_peers_lost_total"), 2,
