@@ -9,236 +9,26 @@
 #include <signal.h>
 #include <sqlite3.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backend_real/transport_tcp.h"
-#include "metrics_check.h"
+#include "metrics_lab.h"
 #include "spawned.h"
 
-enum { CONTROLLER, MEMORY, GPU_0, GPU_1, ROLES, CLIENT = ROLES, PROCESSES }; /* ROLES: that stay */
-#define AWAIT_S 60
-
-struct role {
-  GPid pid;
-  char *log; /* file of its standard error */
-  int port;
-  GHashTable *last; /* samples */
-};
-
-struct cluster {
-  char *folder, *file;
-  int data_port; /* of the memory server */
-  struct role role[PROCESSES];
-};
-
-static char *in_folder(const struct cluster *c, const char *name)
-{
-  return g_build_filename(c->folder, name, NULL);
-}
-
-static char *read_file(const char *path)
-{
-  char *text = NULL;
-  cr_assert(g_file_get_contents(path, &text, NULL, NULL), "%s", path);
-  return text;
-}
-
-/* Waits until the log has `after`; what follows it, up to `end`. */
-static char *await_word(const struct role *role, const char *after, const char *end)
-{
-  gint64 until = g_get_monotonic_time() + AWAIT_S * G_USEC_PER_SEC;
-  do {
-    g_autofree char *text = read_file(role->log);
-    const char *at = strstr(text, after), *from = at ? at + strlen(after) : NULL;
-    if (from && strpbrk(from, end))
-      return g_strndup(from, strcspn(from, end));
-    g_usleep(5000);
-  } while (g_get_monotonic_time() < until);
-  cr_assert_fail("no \"%s\" in %s", after, role->log);
-  return NULL;
-}
-
-static GPid start(const char *words, const char *out, const char *err)
-{
-  g_autofree char *path = spawned_path("distmind-real"), *line = g_strdup_printf("%s %s", path, words);
-  g_auto(GStrv) argv = g_strsplit(line, " ", -1);
-  pid_t pid = fork();
-  if (pid == 0) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails leaves nobody behind */
-    if ((out && !freopen(out, "w", stdout)) || !freopen(err, "w", stderr))
-      _exit(126);
-    execv(argv[0], argv);
-    _exit(127);
-  }
-  cr_assert_gt(pid, 0);
-  return pid;
-}
-
-static void start_role(struct cluster *c, int number, const char *words)
-{
-  struct role *role = &c->role[number];
-  g_autofree char *name = g_strdup_printf("role%d.log", number);
-  g_autofree char *line = g_strdup_printf("%s --metrics 0 --log-format json", words);
-  role->log = in_folder(c, name);
-  cr_assert(g_file_set_contents(role->log, "", 0, NULL));
-  role->pid = start(line, NULL, role->log);
-  g_autofree char *port = await_word(role, "metrics on http://127.0.0.1:", "/");
-  role->port = atoi(port);
-}
-
-/* One that was free a moment ago. */
-static int free_port(void)
-{
-  struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  socklen_t length = sizeof address;
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  cr_assert_eq(bind(fd, (struct sockaddr *)&address, sizeof address), 0);
-  cr_assert_eq(getsockname(fd, (struct sockaddr *)&address, &length), 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
-
-static struct cluster *cluster_new(void)
-{
-  struct cluster *c = g_new0(struct cluster, 1);
-  c->folder = g_dir_make_tmp("distmind-metrics-XXXXXX", NULL);
-  g_autofree char *hub = in_folder(c, "hub.ini");
-  cr_assert(g_file_set_contents(hub, "[cluster]\ncontroller = 127.0.0.1:0\n", -1, NULL));
-  g_autofree char *controller = g_strdup_printf("controller --cluster %s", hub);
-  start_role(c, CONTROLLER, controller);
-  g_autofree char *endpoint = await_word(&c->role[CONTROLLER], "listening on tcp://", "\"");
-  g_autofree char *text = g_strdup_printf("[cluster]\ncontroller = %s\n", endpoint);
-  c->file = in_folder(c, "cluster.ini");
-  cr_assert(g_file_set_contents(c->file, text, -1, NULL));
-  c->data_port = free_port();
-  g_autofree char *memory =
-      g_strdup_printf("memory-server --cluster %s --index 0 --address 127.0.0.1:%d", c->file, c->data_port);
-  g_autofree char *gpu_0 = g_strdup_printf("gpu-server --cluster %s --index 0", c->file);
-  g_autofree char *gpu_1 = g_strdup_printf("gpu-server --cluster %s --index 1", c->file);
-  start_role(c, MEMORY, memory);
-  start_role(c, GPU_0, gpu_0);
-  start_role(c, GPU_1, gpu_1);
-  return c;
-}
-
-/* Each ends on SIGTERM with exit status 0. */
-static void cluster_free(struct cluster *c)
-{
-  for (int i = ROLES; i-- > 0;) {
-    int status = -1;
-    kill(c->role[i].pid, SIGTERM);
-    cr_assert_eq(waitpid(c->role[i].pid, &status, 0), c->role[i].pid);
-    cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "role %d: status %d", i, status);
-    g_remove(c->role[i].log);
-    g_free(c->role[i].log);
-    g_clear_pointer(&c->role[i].last, g_hash_table_unref);
-  }
-  g_free(c->role[CLIENT].log);
-  g_clear_pointer(&c->role[CLIENT].last, g_hash_table_unref);
-  static const char *const names[] = {"hub.ini", "cluster.ini", "run.db", "run.out", "run.err"};
-  for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
-    g_autofree char *path = in_folder(c, names[i]);
-    g_remove(path);
-  }
-  g_rmdir(c->folder);
-  g_free(c->folder);
-  g_free(c->file);
-  g_free(c);
-}
-
-/* NULL: nobody is there, or goes in the midst of it. */
-static char *get(int port)
-{
-  struct sockaddr_in address = {
-      .sin_family = AF_INET, .sin_port = htons((uint16_t)port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-  static const char request[] = "GET /metrics HTTP/1.0\r\n\r\n";
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  g_autoptr(GString) text = g_string_new(NULL);
-  char part[4096];
-  ssize_t got = -1;
-  if (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 &&
-      send(fd, request, sizeof request - 1, MSG_NOSIGNAL) == (ssize_t)sizeof request - 1)
-    while ((got = recv(fd, part, sizeof part, 0)) > 0)
-      g_string_append_len(text, part, got);
-  close(fd);
-  if (got != 0 || text->len == 0)
-    return NULL;
-  const char *body = strstr(text->str, "\r\n\r\n");
-  cr_assert(g_str_has_prefix(text->str, "HTTP/1.1 200 OK\r\n") && body, "%s", text->str);
-  return g_strdup(body + 4);
-}
-
-static void scrape_one(struct role *role)
-{
-  g_autofree char *text = get(role->port);
-  if (!text)
-    return;
-  GHashTable *samples = metrics_check(text);
-  if (role->last) {
-    metrics_check_grown(role->last, samples);
-    g_hash_table_unref(role->last);
-  }
-  role->last = samples;
-}
-
-static void scrape(struct cluster *c)
-{
-  for (int i = 0; i < ROLES; i++) {
-    GHashTable *before = c->role[i].last;
-    scrape_one(&c->role[i]);
-    cr_assert_neq(c->role[i].last, before, "role %d says nothing on port %d", i, c->role[i].port);
-  }
-}
-
-/* A client's run of so many seconds. */
-static void start_client(struct cluster *c, const char *system, const char *seconds, const char *more)
-{
-  struct role *client = &c->role[CLIENT];
-  g_autofree char *out = in_folder(c, "run.out"), *db = in_folder(c, "run.db");
-  g_autofree char *words = g_strdup_printf(
-      "client " DM_SOURCE_DIR "/experiments/real-quickstart.ini --cluster %s --device host --system %s --set "
-      "workload.duration_s=%s --set cluster.memory_servers=1 --set cluster.heartbeat_ms=5000 --json --quiet "
-      "--out %s --force --metrics 0 --log error,metrics=info --set output.decisions=all%s",
-      c->file, system, seconds, db, more);
-  g_free(client->log);
-  client->log = in_folder(c, "run.err");
-  cr_assert(g_file_set_contents(client->log, "", 0, NULL));
-  g_clear_pointer(&client->last, g_hash_table_unref);
-  client->pid = start(words, out, client->log);
-  g_autofree char *port = await_word(client, "metrics on http://127.0.0.1:", "/");
-  client->port = atoi(port);
-}
-
-static gboolean client_goes_on(struct cluster *c)
-{
-  int status;
-  if (waitpid(c->role[CLIENT].pid, &status, WNOHANG) == 0)
-    return TRUE;
-  g_autofree char *text = read_file(c->role[CLIENT].log);
-  cr_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0, "%s", text);
-  return FALSE;
-}
-
-static double value(const struct cluster *c, int role, const char *sample)
-{
-  return metrics_value(c->role[role].last, sample);
-}
-
 /* The client's samples among themselves. */
-static void check_client(const struct cluster *c)
+static void check_client(const struct metrics_lab *c)
 {
   static const char *const sources[] = {"resident", "joined", "host", "ssd", "remote", "process_start"};
-  double completed = value(c, CLIENT, "distmind_client_requests_total{outcome=\"completed\"}"), all = 0;
+  double completed = metrics_lab_value(c, CLIENT, "distmind_client_requests_total{outcome=\"completed\"}"),
+         all = 0;
   for (size_t i = 0; i < G_N_ELEMENTS(sources); i++) {
     g_autofree char *sample =
         g_strdup_printf("distmind_client_requests_found_total{source=\"%s\"}", sources[i]);
-    all += value(c, CLIENT, sample);
+    all += metrics_lab_value(c, CLIENT, sample);
   }
   cr_assert_eq(all, completed);
-  cr_assert_eq(value(c, CLIENT, "distmind_client_request_duration_seconds_count"), completed);
+  cr_assert_eq(metrics_lab_value(c, CLIENT, "distmind_client_request_duration_seconds_count"), completed);
 }
 
 static double figure(const char *json, const char *name)
@@ -263,7 +53,7 @@ static const struct gauge {
     {MEMORY, "distmind_pool_held_bytes", INFINITY},
 };
 
-static void look_at_gauges(const struct cluster *c, double *highest)
+static void look_at_gauges(const struct metrics_lab *c, double *highest)
 {
   for (size_t i = 0; i < G_N_ELEMENTS(gauges); i++) {
     const double *seen =
@@ -276,60 +66,61 @@ static void look_at_gauges(const struct cluster *c, double *highest)
 }
 
 /* Runs it, scraping all the while; the JSON object that it prints. highest: the most seen of each gauge. */
-static char *run(struct cluster *c, const char *system, double *highest)
+static char *run(struct metrics_lab *c, const char *system, double *highest)
 {
-  g_autofree char *out = in_folder(c, "run.out");
-  start_client(c, system, "1", "");
-  while (client_goes_on(c)) {
-    scrape_one(&c->role[CLIENT]);
-    scrape(c);
+  g_autofree char *out = metrics_lab_path(c, "run.out");
+  metrics_lab_client(c, system, "1", "");
+  while (metrics_lab_client_goes_on(c)) {
+    metrics_lab_scrape_one(&c->role[CLIENT]);
+    metrics_lab_scrape(c);
     look_at_gauges(c, highest);
     if (c->role[CLIENT].last)
       check_client(c);
     g_usleep(20000);
   }
   g_usleep(150000); /* what was rendered before the end is shown no longer */
-  scrape(c);
-  char *json = read_file(out);
-  double completed = value(c, CLIENT, "distmind_client_requests_total{outcome=\"completed\"}");
+  metrics_lab_scrape(c);
+  char *json = metrics_lab_read(out);
+  double completed = metrics_lab_value(c, CLIENT, "distmind_client_requests_total{outcome=\"completed\"}");
   cr_assert(completed > 10 && completed <= figure(json, "completed"), "%g completed: %s", completed, json);
   return json;
 }
 
-static double gpus(const struct cluster *c, const char *sample)
+static double gpus(const struct metrics_lab *c, const char *sample)
 {
-  return value(c, GPU_0, sample) + value(c, GPU_1, sample);
+  return metrics_lab_value(c, GPU_0, sample) + metrics_lab_value(c, GPU_1, sample);
 }
 
 /* Nothing of a run is left once it is over; servers and client, as the hub sees them. */
-static void check_idle(const struct cluster *c)
+static void check_idle(const struct metrics_lab *c)
 {
   for (int i = 0; i < ROLES; i++)
-    cr_assert_eq(value(c, i, "distmind_run"), 0, "role %d is in run %g", i, value(c, i, "distmind_run"));
-  cr_assert_eq(value(c, CONTROLLER, "distmind_requests_in_flight"), 0);
-  cr_assert_eq(value(c, CONTROLLER, "distmind_requests_waiting"), 0);
-  cr_assert_eq(value(c, CONTROLLER, "distmind_peers{role=\"gpu-server\"}"), 2);
-  cr_assert_eq(value(c, CONTROLLER, "distmind_peers{role=\"memory-server\"}"), 1);
-  cr_assert_eq(value(c, CONTROLLER, "distmind_peers_refused_total"), 0);
-  cr_assert_eq(value(c, CONTROLLER, "distmind_peers_expelled_total"), 0);
-  cr_assert_eq(value(c, CONTROLLER, "distmind_members_lost_total"), 0);
-  cr_assert_eq(value(c, MEMORY, "distmind_data_connections_refused_total"), 0);
+    cr_assert_eq(metrics_lab_value(c, i, "distmind_run"), 0, "role %d is in run %g", i,
+                 metrics_lab_value(c, i, "distmind_run"));
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_requests_in_flight"), 0);
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_requests_waiting"), 0);
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_peers{role=\"gpu-server\"}"), 2);
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_peers{role=\"memory-server\"}"), 1);
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_peers_refused_total"), 0);
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_peers_expelled_total"), 0);
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_members_lost_total"), 0);
+  cr_assert_eq(metrics_lab_value(c, MEMORY, "distmind_data_connections_refused_total"), 0);
 }
 
-static double found(const struct cluster *c, const char *source)
+static double found(const struct metrics_lab *c, const char *source)
 {
   g_autofree char *sample = g_strdup_printf("distmind_requests_found_total{source=\"%s\"}", source);
-  return value(c, CONTROLLER, sample);
+  return metrics_lab_value(c, CONTROLLER, sample);
 }
 
 /* As many of each reason as the database has. */
-static void check_evictions(const struct cluster *c, double all)
+static void check_evictions(const struct metrics_lab *c, double all)
 {
   static const char *const reasons[][2] = {{"gpu_space", "room for another model"},
                                            {"gpu_models_limit", "limit of models a GPU"},
                                            {"cache_space", "room in the host cache"},
                                            {"cache_shrunk", "cache size was lowered"}};
-  g_autofree char *path = in_folder(c, "run.db");
+  g_autofree char *path = metrics_lab_path(c, "run.db");
   sqlite3 *db;
   cr_assert_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
   for (size_t i = 0; i < G_N_ELEMENTS(reasons); i++) {
@@ -350,13 +141,13 @@ static void check_evictions(const struct cluster *c, double all)
 }
 
 /* The metrics are the first run's figures. */
-static void check_first(const struct cluster *c, const char *json)
+static void check_first(const struct metrics_lab *c, const char *json)
 {
   static const char *const sources[] = {"resident", "joined", "host", "ssd", "remote", "process_start"};
   double completed = figure(json, "completed"), all = 0;
   cr_assert_gt(completed, 50);
-  cr_assert_eq(value(c, CONTROLLER, "distmind_requests_total{outcome=\"completed\"}"), completed);
-  cr_assert_eq(value(c, CONTROLLER, "distmind_request_duration_seconds_count"), completed);
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_requests_total{outcome=\"completed\"}"), completed);
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_request_duration_seconds_count"), completed);
   for (size_t i = 0; i < G_N_ELEMENTS(sources); i++)
     all += found(c, sources[i]);
   cr_assert_eq(all, completed);
@@ -367,7 +158,7 @@ static void check_first(const struct cluster *c, const char *json)
   cr_assert_eq(gpus(c, "distmind_loads_total{source=\"host\"}"), figure(strstr(json, "\"loads\""), "host"));
   double net = gpus(c, "distmind_network_receive_bytes_total");
   cr_assert_eq(net, figure(json, "net_bytes"));
-  cr_assert_eq(value(c, MEMORY, "distmind_network_transmit_bytes_total"), net);
+  cr_assert_eq(metrics_lab_value(c, MEMORY, "distmind_network_transmit_bytes_total"), net);
   cr_assert_gt(net, 0);
   cr_assert_eq(gpus(c, "distmind_pcie_bytes_total"), figure(json, "pcie_bytes"));
   check_evictions(c, figure(json, "evictions"));
@@ -376,7 +167,7 @@ static void check_first(const struct cluster *c, const char *json)
 /* Each line is an object that says who speaks; with a run's number while one is on. */
 static void check_log(const struct role *role, const char *name)
 {
-  g_autofree char *text = read_file(role->log), *field = g_strdup_printf("\"role\":\"%s\"", name);
+  g_autofree char *text = metrics_lab_read(role->log), *field = g_strdup_printf("\"role\":\"%s\"", name);
   g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
   for (char **line = lines; *line && **line; line++) {
     cr_assert(g_str_has_prefix(*line, "{\"time\":\"20") && g_str_has_suffix(*line, "}"), "%s", *line);
@@ -387,14 +178,14 @@ static void check_log(const struct role *role, const char *name)
 
 Test(metrics_cluster, two_runs)
 {
-  struct cluster *c = cluster_new();
+  struct metrics_lab *c = metrics_lab_new();
   double highest[G_N_ELEMENTS(gauges)] = {0};
   g_autofree char *first = run(c, "distmind", highest);
   check_first(c, first);
   check_idle(c);
   g_autofree char *second = run(c, "pipeswitch", highest);
   check_idle(c);
-  cr_assert_eq(value(c, CONTROLLER, "distmind_requests_total{outcome=\"completed\"}"),
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_requests_total{outcome=\"completed\"}"),
                figure(first, "completed") + figure(second, "completed"));
   cr_assert_eq(gpus(c, "distmind_pcie_bytes_total"),
                figure(first, "pcie_bytes") + figure(second, "pcie_bytes"));
@@ -402,17 +193,18 @@ Test(metrics_cluster, two_runs)
     cr_assert_gt(highest[i], 0, "no scrape saw any of %s", gauges[i].sample);
   check_log(&c->role[CONTROLLER], "controller");
   check_log(&c->role[GPU_1], "gpu-server");
-  cluster_free(c);
+  metrics_lab_free(c);
 }
 
-static void await_readers(struct cluster *c, double connections)
+static void await_readers(struct metrics_lab *c, double connections)
 {
-  gint64 until = g_get_monotonic_time() + AWAIT_S * G_USEC_PER_SEC;
+  gint64 until = g_get_monotonic_time() + METRICS_LAB_AWAIT_S * G_USEC_PER_SEC;
   double seen;
   do {
     g_usleep(20000);
-    scrape_one(&c->role[MEMORY]);
-    seen = c->role[MEMORY].last ? value(c, MEMORY, "distmind_data_connections{end=\"shelf\"}") : 0;
+    metrics_lab_scrape_one(&c->role[MEMORY]);
+    seen =
+        c->role[MEMORY].last ? metrics_lab_value(c, MEMORY, "distmind_data_connections{end=\"shelf\"}") : 0;
   } while (seen != connections && g_get_monotonic_time() < until);
   cr_assert_eq(seen, connections, "%g connections, not %g", seen, connections);
 }
@@ -435,36 +227,36 @@ static void knock(int port, char byte)
  * closes them. When it goes on it is let in anew. */
 Test(metrics_cluster, who_is_lost_may_read_no_longer)
 {
-  struct cluster *c = cluster_new();
-  start_client(c, "distmind", "9", " --pace 2");
+  struct metrics_lab *c = metrics_lab_new();
+  metrics_lab_client(c, "distmind", "9", " --pace 2");
   await_readers(c, 2 * TCP_CONNECTIONS);
   knock(c->data_port, 0);
   knock(c->data_port, 'x');
   g_usleep(150000); /* as in run() */
-  scrape(c);
-  cr_assert_eq(value(c, MEMORY, "distmind_data_connections_refused_total"), 2);
+  metrics_lab_scrape(c);
+  cr_assert_eq(metrics_lab_value(c, MEMORY, "distmind_data_connections_refused_total"), 2);
   kill(c->role[GPU_0].pid, SIGSTOP);
-  g_free(await_word(&c->role[MEMORY], "gpu-server 0 may read no longer", "\""));
+  g_free(metrics_lab_await(&c->role[MEMORY], "gpu-server 0 may read no longer", "\""));
   await_readers(c, TCP_CONNECTIONS);
   kill(c->role[GPU_0].pid, SIGCONT);
   await_readers(c, 2 * TCP_CONNECTIONS);
   double loads = 0;
-  while (client_goes_on(c)) {
-    scrape(c);
-    loads += value(c, GPU_1, "distmind_loads_in_flight{source=\"remote\"}");
+  while (metrics_lab_client_goes_on(c)) {
+    metrics_lab_scrape(c);
+    loads += metrics_lab_value(c, GPU_1, "distmind_loads_in_flight{source=\"remote\"}");
     g_usleep(20000);
   }
   cr_assert_gt(loads, 0, "no scrape saw a load in flight");
   g_usleep(150000); /* as in run() */
-  scrape(c);
+  metrics_lab_scrape(c);
   /* Before it heard that its link was lost, the one that hung may have come with an old ticket. */
-  cr_assert_geq(value(c, MEMORY, "distmind_data_connections_refused_total"), 2);
-  cr_assert_gt(value(c, CONTROLLER, "distmind_request_retries_total"), 0);
-  cr_assert_eq(value(c, CONTROLLER, "distmind_members_lost_total"), 1);
-  cr_assert_eq(value(c, CONTROLLER, "distmind_peers_lost_total"), 2,
+  cr_assert_geq(metrics_lab_value(c, MEMORY, "distmind_data_connections_refused_total"), 2);
+  cr_assert_gt(metrics_lab_value(c, CONTROLLER, "distmind_request_retries_total"), 0);
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_members_lost_total"), 1);
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_peers_lost_total"), 2,
                "the server and, in the end, the client");
-  cr_assert_eq(value(c, CONTROLLER, "distmind_requests_total{outcome=\"lost\"}"), 0);
-  cluster_free(c);
+  cr_assert_eq(metrics_lab_value(c, CONTROLLER, "distmind_requests_total{outcome=\"lost\"}"), 0);
+  metrics_lab_free(c);
 }
 
 /* Everything that `run --local` starts, on ports that follow one another; a port that is taken is an error.
