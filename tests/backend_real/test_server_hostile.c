@@ -130,8 +130,11 @@ Test(server_hostile, what_no_message_of_this_run_may_say)
       {.type = MESSAGE_MODEL_STATE, .model_state = {.model = 24}},
       {.type = MESSAGE_MODEL_STATE, .model_state = {.gpu = 1}},
       {.type = MESSAGE_REQUEST, .request = {.model = 1}},
+      {.type = MESSAGE_PLACED, .placed = {.version = 1}},
+      {.type = MESSAGE_LEAVE},
   };
-  const char *const why[G_N_ELEMENTS(bad)] = {bounds, bounds, "a message that is not its sender's to send"};
+  static const char not_its_own[] = "a message that is not its sender's to send";
+  const char *const why[G_N_ELEMENTS(bad)] = {bounds, bounds, not_its_own, not_its_own, not_its_own};
   struct metrics_lab *lab = metrics_lab_new();
   g_autofree char *file = metrics_lab_read(lab->file);
   g_autofree char *endpoint =
