@@ -61,7 +61,7 @@ describe() { printf '%-34s %4d passed, %d failed, %d skipped  %6.1f s\n' "$@"; }
 seconds_since() { awk -v from="$1" -v to="$EPOCHREALTIME" 'BEGIN { print to - from }'; }
 
 # What has threads, without the tests that kill processes: ThreadSanitizer does not follow a fork of one with threads.
-thread_suites=(loop device transport transport_srd transport_tcp pace control control_keys metrics_http ssd)
+thread_suites=(loop device transport transport_srd transport_tcp transport_paced pace control control_keys metrics_http ssd)
 
 # run_program NAME PROGRAM ARGUMENT...: one that ends with Criterion's synthesis, or the like of it.
 run_program() {

@@ -1,6 +1,7 @@
 /* The client: its link, and the life of a run; see client.h. */
 #include "backend_real/client_internal.h"
 #include "backend_real/images.h"
+#include "backend_real/log.h"
 
 #include "core/error.h"
 
@@ -35,13 +36,16 @@ static void send_message(void *context, actor_id to, const struct message *messa
 {
   struct client *c = context;
   (void)to; /* the controller is the only one that it knows */
+  c->counts.sent += message->type == MESSAGE_REQUEST;
   link_message(c->link, c->run->number, message);
 }
 
 static void on_request(void *context, const struct request_row *row)
 {
-  struct client_run *run = context;
+  struct client *c = context;
+  struct client_run *run = c->run;
   uint64_t every = run->experiment->requests_sample;
+  client_count(&c->counts, row);
   metrics_request(run->metrics, row);
   if (run->outputs->store && every > 0 && row->id % every == 0)
     store_request(run->outputs->store, row);
@@ -116,6 +120,7 @@ static void on_message(void *context, uint32_t run, const struct message *messag
 static void on_welcome(void *context)
 {
   struct client *c = context;
+  g_message("client: linked to the controller");
   c->welcome = TRUE;
   loop_quit(c->loop);
 }
@@ -154,7 +159,7 @@ static void await_welcome(struct client *c, const char *controller, GError **err
                 c->lost ? c->lost : "interrupted before it gave a welcome");
 }
 
-struct client *client_new(const struct cluster_file *file, GError **error)
+struct client *client_new(const struct cluster_file *file, int metrics, GError **error)
 {
   struct client *c = g_new0(struct client, 1);
   struct link_keys keys;
@@ -162,6 +167,8 @@ struct client *client_new(const struct cluster_file *file, GError **error)
   struct hello hello = {.role = ACTOR_CLIENT, .index = NO_INDEX, .epoch = (uint64_t)g_get_real_time()};
   g_strlcpy(hello.version, program_version(), sizeof hello.version);
   c->loop = loop_new();
+  if (metrics >= 0)
+    c->metrics = metrics_http_new(c->loop, metrics, client_metrics, c);
   if (cluster_file_link(file, &keys, &config, error))
     c->link = link_new(c->loop, &config, &hello, &link_ops, c, error);
   if (!c->link) {
@@ -184,6 +191,7 @@ void client_free(struct client *c)
 {
   if (!c)
     return;
+  metrics_http_free(c->metrics);
   link_free(c->link);
   loop_free(c->loop);
   g_free(c->lost);
@@ -309,18 +317,21 @@ static void run_clear(struct client *c)
     g_array_unref(run->asked_at);
   g_clear_error(&run->error);
   g_free(run->ready);
+  c->counts.ended = c->counts.sent; /* of a run that failed, some never will */
   g_clear_pointer(&c->run, g_free);
+  log_run(0);
 }
 
 /* The load generator, and who hears for it. */
-static gboolean load_begin(struct client_run *run, GError **error)
+static gboolean load_begin(struct client *c, GError **error)
 {
+  struct client_run *run = c->run;
   struct world *seam = real_world_seam(run->rw);
   if (run->options->recording) {
     run->recorder = recorder_new(run->options->recording, seam);
     seam = recorder_seam(run->recorder);
   }
-  run->workload = workload_new(run->setup, seam, on_request, run, error);
+  run->workload = workload_new(run->setup, seam, on_request, c, error);
   if (!run->workload)
     return FALSE;
   run->ear_ops = run->recorder ? &recorder_actor : &workload_actor;
@@ -346,7 +357,7 @@ gboolean client_run(struct client *c, const struct client_options *options, cons
       .options = options, .setup = setup, .experiment = setup->experiment, .outputs = outputs};
   c->run = run;
   run->rw = real_world_new(&world);
-  gboolean good = load_begin(run, error) && run_begin(c, info, error);
+  gboolean good = load_begin(c, error) && run_begin(c, info, error);
   if (good) {
     loop_run(c->loop);
     progress_free(g_steal_pointer(&run->progress));

@@ -10,8 +10,10 @@
 
 struct client;
 
-/* Links to the controller; waits for its welcome. */
-struct client *client_new(const struct cluster_file *file, GError **error);
+/* Links to the controller; waits for its welcome. metrics: socket to serve them on, which it takes; -1 =
+ * none.
+ */
+struct client *client_new(const struct cluster_file *file, int metrics, GError **error);
 void client_free(struct client *client);
 /* Whether a run of it began, whatever became of it. client may be NULL. */
 gboolean client_began(const struct client *client);

@@ -1,6 +1,7 @@
 /* The course of a run: what is due when, and when it is over. */
 #include "backend_real/client_internal.h"
 
+#include "backend_real/log.h"
 #include "core/error.h"
 
 #define END_NS (10 * NS_PER_S) /* for the controller to sum up */
@@ -16,6 +17,8 @@ gboolean run_is_over(const struct client *c)
 static void run_end(struct client *c)
 {
   struct client_run *run = c->run;
+  g_message("run %u: the load ends, after %" G_GUINT64_FORMAT " requests", run->number,
+            workload_ended(run->workload));
   run->state = STATE_ENDING;
   run->deadline = loop_now(c->loop) + END_NS;
   client_frame(c, FRAME_END, run_numbers_pack(run->number, 0));
@@ -103,6 +106,8 @@ void run_start(struct client *c, struct run_ready *ready)
   c->began = TRUE;
   if (run->recorder)
     recorder_begin(run->recorder, run->setup, run->number, ACTOR(ACTOR_CLIENT, 0));
+  log_run(run->number);
+  g_message("run %u: the load of system %s begins", run->number, run->experiment->system);
   run->ear_ops->start(run->ear);
   run_on(c);
 }

@@ -3,7 +3,9 @@
 #define DM_CLIENT_INTERNAL_H
 
 #include "backend_real/client.h"
+#include "backend_real/metrics_http.h"
 #include "backend_real/real_world.h"
+#include "core/controller.h"
 #include "harness/metrics.h"
 #include "harness/progress.h"
 #include "harness/usage.h"
@@ -44,9 +46,20 @@ struct client_run {
   GArray *asked_at; /* of int64_t: time of each METER, by its number >> 2 */
 };
 
+/* Of all runs: for an onlooker. */
+struct client_counts {
+  uint64_t sent, ended;                 /* requests */
+  uint64_t outcomes[OUTCOME_COUNT];     /* by their end */
+  uint64_t found[FOUND_COUNT];          /* completed ones, by how they found their model */
+  uint64_t latency[LATENCY_BOUNDS + 1]; /* … by time from the intended arrival to the answer */
+  double latency_ns;                    /* sum of those times */
+};
+
 struct client {
   struct loop *loop;
   struct link *link;
+  struct metrics_http *metrics; /* NULL: not served */
+  struct client_counts counts;
   gboolean welcome;
   char *lost;
   gboolean began; /* a run, if only one */
@@ -73,6 +86,10 @@ void run_meter_ask(struct client *c, enum meter_purpose purpose);
 void run_meter_came(struct client *c, const struct run_meter *meter, gboolean last);
 /* Records that a server, or the controller, sent: to the store and the timeline. */
 void run_records_came(struct client *c, const uint8_t *data, size_t size);
+
+/* client_metrics.c */
+void client_count(struct client_counts *counts, const struct request_row *row);
+void client_metrics(void *context, GString *text);
 
 /* client_events.c */
 gboolean run_events_can_be(const struct client_run *run, GError **error);

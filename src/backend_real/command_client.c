@@ -10,9 +10,8 @@ const struct command command_client = {
     .run = command_run_client,
     .help =
         "client EXPERIMENT.ini --cluster CLUSTER.ini [--device auto|cuda|host] [--transport auto|verbs|tcp]\n"
-        "           [--pace GBIT_S] [--images FOLDER] [--share-gpus] [--log LEVELS] [--log-format "
-        "text|json]\n"
-        "           [--record FILE]\n"
+        "           [--pace GBIT_S] [--images FOLDER] [--share-gpus] [--metrics [HOST:]PORT] [--log LEVELS]\n"
+        "           [--log-format text|json] [--record FILE]\n"
         "           [--system A,B] [--set SECTION.KEY=VALUE]... [--trace FILE] [--seed N]\n"
         "           [--out FILE.db] [--force] [--timeline FILE.json] [--json] [--quiet] [--print-config]\n"
         "\n"
@@ -32,6 +31,8 @@ const struct command command_client = {
         "  --images FOLDER   of packed images NAME.dmi of the models, at each server; bytes of others are "
         "generated\n"
         "  --share-gpus      several GPU servers may use one GPU\n"
+        "  --metrics A       serve Prometheus metrics at http://A/metrics: [HOST:]PORT, loopback without "
+        "HOST\n"
         "  --log LEVELS      error, warning (default), info or debug; of some domains another, as in\n"
         "                    info,control=debug\n"
         "  --log-format F    text (default) or json\n"

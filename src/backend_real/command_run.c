@@ -10,6 +10,7 @@
 #include "backend_real/local.h"
 #include "backend_real/local_record.h"
 #include "backend_real/log.h"
+#include "backend_real/metrics_http.h"
 #include "backend_real/real_world.h"
 #include "backend_real/transport.h"
 #include "core/error.h"
@@ -108,14 +109,16 @@ static gboolean options_check(const struct experiment *base, GError **error)
                        "run: expected --local (a cluster on this machine) or --cluster CLUSTER.ini");
   if (!pace_option(real.pace_text, &real.pace, error))
     return FALSE;
-  if (real.metrics && !real.local_wanted)
-    return input_error(error, NULL, 0, "--metrics: goes with --local; of a cluster each role has its own");
   if (real.images && !g_file_test(real.images, G_FILE_TEST_IS_DIR))
     return input_error(error, NULL, 0, "--images: expected a folder of packed images, found \"%s\"",
                        real.images);
   if (!choices_check(error) || !rdma_check(error) || !ssd_check(base, error))
     return FALSE;
-  return log_setup(real.log ? real.log : "warning", real.log_format, error);
+  if (!log_setup(real.log ? real.log : "warning", real.log_format, error))
+    return FALSE;
+  if (real.is_client)
+    log_process(ACTOR(ACTOR_CLIENT, 0));
+  return TRUE;
 }
 
 /* --- a cluster on this machine
@@ -225,7 +228,10 @@ static gboolean real_open(const struct experiment *base, char **sets, gboolean f
   }
   g_autoptr(ClusterFile) file =
       cluster_file_load(real.local ? local_cluster_file(real.local) : real.cluster, error);
-  real.client = file ? client_new(file, error) : NULL;
+  int metrics = -1;
+  if (!file || (real.metrics && !real.local && (metrics = metrics_listen(real.metrics, error)) < 0))
+    return FALSE;
+  real.client = client_new(file, metrics, error);
   return real.client != NULL;
 }
 
@@ -347,10 +353,11 @@ const struct command command_run = {
         "(serverlessllm):\n"
         "                    models are written to F/gpu-server-N where they are not there yet, and stay\n"
         "  --share-gpus      several GPU servers may use one GPU\n"
-        "  --metrics A       with --local: Prometheus metrics of the controller at http://A/metrics, of the\n"
-        "                    servers, memory before GPU, at the ports that follow; [HOST:]PORT, loopback "
-        "without "
-        "HOST\n"
+        "  --metrics A       Prometheus metrics at http://A/metrics, [HOST:]PORT, loopback without HOST: "
+        "with\n"
+        "                    --local the controller's, and at the ports that follow those of its servers, "
+        "memory\n"
+        "                    before GPU; with --cluster this client's\n"
         "  --log LEVELS      error, warning (default), info or debug; of some domains another, as in\n"
         "                    info,control=debug\n"
         "  --log-format F    text (default) or json\n"

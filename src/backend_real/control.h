@@ -38,7 +38,8 @@
   K(METER, TO_BOTH, "client to hub, hub to servers: how much so far?", 64)                                   \
   K(METERED, TO_BOTH, "server to hub, hub to client", 4096)                                                  \
   K(LETTER, TO_BOTH, "server to server, by the hub: of their transports", 65536)                             \
-  K(RECORDS, TO_BOTH, "server to hub, hub to client: struct record each", 65536)
+  K(RECORDS, TO_BOTH, "server to hub, hub to client: struct record each", 65536)                             \
+  K(REVOKE, TO_PEER, "hub to memory server: a peer may read no longer", 64)
 
 enum frame_kind {
 #define K(NAME, way, text, bytes) FRAME_##NAME,

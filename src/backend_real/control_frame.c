@@ -156,7 +156,7 @@ static const struct {
     [MESSAGE_JOIN] = {SERVERS, 0},
     [MESSAGE_HEARTBEAT] = {SERVERS, 0},
     [MESSAGE_REMOVE] = {CLIENT, 0},
-    [MESSAGE_LEAVE] = {SERVERS, SERVERS},
+    [MESSAGE_LEAVE] = {0, SERVERS},
     [MESSAGE_PLAN] = {GPU, GPU},
     [MESSAGE_MEMBER] = {0, GPU},
     [MESSAGE_PLACE] = {0, MEMORY},

@@ -10,7 +10,7 @@
 
 #define FRAME_HEADER     8
 #define FRAME_BYTES_MAX  (FRAME_HEADER + 4194304) /* of any kind */
-#define CONTROL_PROTOCOL 4                        /* version, of HELLO and WELCOME */
+#define CONTROL_PROTOCOL 5                        /* version, of HELLO and WELCOME */
 #define MESSAGES_HEADER  4                        /* of FRAME_MESSAGES' payload: u32 run */
 #define HELLO_BYTES_MAX  264
 #define WELCOME_BYTES    4

@@ -61,13 +61,22 @@ void member_linked(struct coordinator *c, actor_id id, const char *can)
     member_prepare(c, member);
 }
 
-void member_lost(struct coordinator *c, struct member *member)
+/* One that was expelled, or hangs, may have its data connections still, and its secrets in any case. */
+static void grants_remove(struct coordinator *c, const struct member *member)
 {
   for (guint i = c->grants->len; i-- > 0;) {
     const struct grant *grant = &g_array_index(c->grants, struct grant, i);
-    if (grant->reader == member->id || ACTOR(ACTOR_MEMORY_SERVER, grant->shelf) == member->id)
+    actor_id shelf = ACTOR(ACTOR_MEMORY_SERVER, grant->shelf);
+    if (grant->reader == member->id)
+      coordinator_frame(c, shelf, FRAME_REVOKE, run_numbers_pack(c->spec.run, member->id));
+    if (grant->reader == member->id || shelf == member->id)
       g_array_remove_index_fast(c->grants, i);
   }
+}
+
+void member_lost(struct coordinator *c, struct member *member)
+{
+  grants_remove(c, member);
   usage_add(&member->before, &member->usage);
   member->usage = (struct usage){0};
   member->stage = STAGE_GONE;

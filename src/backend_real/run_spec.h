@@ -84,7 +84,7 @@ gboolean run_meter_unpack(const uint8_t *data, size_t size, struct run_meter *me
 GBytes *run_failed_pack(uint32_t run, const char *text);
 gboolean run_failed_unpack(const uint8_t *data, size_t size, uint32_t *run, char **text); /* g_free */
 
-/* Payloads of one or two numbers: METER (run, number), END, GRANTED (run, 0). */
+/* Payloads of one or two numbers: METER (run, number), END, GRANTED and REVOKE (run, reader). */
 GBytes *run_numbers_pack(uint32_t run, uint32_t number);
 gboolean run_numbers_unpack(const uint8_t *data, size_t size, uint32_t *run, uint32_t *number);
 

@@ -243,6 +243,16 @@ static void grant(struct server *s, const uint8_t *data, size_t size)
   frame_send(s, FRAME_GRANTED, run_numbers_pack(run, reader));
 }
 
+static void grant_end(struct server *s, const uint8_t *data, size_t size)
+{
+  uint32_t run;
+  actor_id reader;
+  if (!run_numbers_unpack(data, size, &run, &reader) || !s->shelf || run != s->spec.run)
+    return;
+  g_message("run %u: %s %u may read no longer", run, peer_name(reader), ACTOR_INDEX(reader));
+  s->transport->shelf_expel(s->shelf, reader);
+}
+
 static GBytes *meter(const struct server *s, uint32_t number)
 {
   struct run_meter m = {.run = s->spec.run, .number = number};
@@ -282,6 +292,8 @@ static void on_frame(void *context, enum frame_kind kind, const uint8_t *data, s
     go(s, data, size);
   else if (kind == FRAME_GRANT)
     grant(s, data, size);
+  else if (kind == FRAME_REVOKE)
+    grant_end(s, data, size);
   else if (kind == FRAME_LETTER)
     server_letter(s, data, size);
   else if (kind == FRAME_METER || kind == FRAME_END)

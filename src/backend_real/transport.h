@@ -92,6 +92,7 @@ struct transport_ops {
    * pointer may be NULL: there is nothing of the kind. */
   const char *(*shelf_failure)(struct shelf *shelf);
   void (*shelf_admit)(struct shelf *shelf, actor_id reader, const struct ticket_secret *secret);
+  /* Its connections are closed, its tickets good no longer, until it is admitted again. */
   void (*shelf_expel)(struct shelf *shelf, actor_id reader);
   /* A letter has come from a reader (admitted or not). NULL: has no use for letters. */
   void (*shelf_letter)(struct shelf *shelf, actor_id reader, const uint8_t *letter, size_t size);

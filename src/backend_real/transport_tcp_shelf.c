@@ -35,10 +35,12 @@ void shelf_close(struct connection *c, const char *why)
   g_mutex_lock(&shelf->door);
   *(c->before ? &c->before->next : &shelf->first) = c->next;
   *(c->next ? &c->next->before : &shelf->last) = c->before;
-  if (c->visitor)
+  if (c->visitor) {
     c->visitor->connections--;
-  else
+  } else {
     shelf->strangers--;
+    shelf->refused += why != NULL;
+  }
   g_mutex_unlock(&shelf->door);
   poller_remove(c->poller, &c->pollee);
   g_free(c);
@@ -76,7 +78,7 @@ const char *shelf_check_ticket(struct shelf *shelf, struct connection *c, const 
 {
   g_mutex_lock(&shelf->door);
   const char *why = check_ticket(shelf, c, ticket);
-  shelf->refused += why != NULL;
+  shelf->refused += why && c->visitor; /* a stranger counts when it is closed */
   g_mutex_unlock(&shelf->door);
   if (!why)
     wire_rights_add(&c->rights, ticket->model);

@@ -42,7 +42,7 @@
   M(HEARTBEAT, heartbeat, F(u32, epoch, ANY))                                                                \
   /* operator -> controller: take this server out when its work is done; kind: enum actor_kind */            \
   M(REMOVE, remove, F(u32, kind, kinds) F(u32, index, ANY))                                                  \
-  /* controller -> server: nothing more will come, go; server -> controller: gone */                         \
+  /* controller -> server: nothing more will come, go */                                                     \
   M(LEAVE, leave, F(u32, epoch, ANY))                                                                        \
   /* controller -> GPU servers: shards lie on these memory servers (bit i = server i); answered by PLAN when \
    * no fetch uses an older plan */                                                                          \

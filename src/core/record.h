@@ -53,7 +53,7 @@ enum record_kind {
   X(IDLE, "GPU idle")                                                                                        \
   X(JOINED, "joined")                                                                                        \
   X(LEFT, "left")                                                                                            \
-  X(LOST, "no heartbeat")                                                                                    \
+  X(LOST, "lost: no heartbeat, or broken off")                                                               \
   X(NO_ROOM, "shards of the next plan do not fit there")                                                     \
   X(LOAD_DEAR, "waits where the model is: a load behind others elsewhere gains too little")
 

@@ -21,6 +21,22 @@ Test(real_world, loads_bring_the_right_bytes_in_any_order)
   }
 }
 
+/* A connection may break though its server lives. */
+Test(real_world, a_read_that_failed_has_a_second_try)
+{
+  for (uint32_t seed = 1; seed <= ROUNDS / 3; seed++) {
+    struct world_lab lab;
+    world_lab_open(&lab, seed, &by_hand);
+    g_autoptr(GHashTable) tried = lab.tried = g_hash_table_new(NULL, NULL);
+    world_lab_load(&lab);
+    cr_expect_eq(lab.status[TAG_FETCH], OP_DONE, "seed %u", seed);
+    cr_expect_eq(lab.lost, 0, "seed %u: its server was given up", seed);
+    cr_expect_gt(g_hash_table_size(tried), 0);
+    cr_expect_null(real_world_error(lab.rw), "seed %u: a wrong byte", seed);
+    world_lab_close(&lab);
+  }
+}
+
 Test(real_world, failed_reads_end_everything_once_and_tell_the_peer)
 {
   guint failed = 0;
@@ -39,6 +55,30 @@ Test(real_world, failed_reads_end_everything_once_and_tell_the_peer)
     world_lab_close(&lab);
   }
   cr_expect_gt(failed, ROUNDS / 4);
+}
+
+/* Without copies all arrived bytes wait: a stream that has a window goes no further once they are more than
+ * it, one without reads the whole model, if the ring has room for it. */
+Test(real_world, a_window_holds_back_what_waits_for_copies)
+{
+  guint held = 0, whole = 0;
+  for (uint32_t seed = 1; seed <= 2 * ROUNDS; seed++) {
+    struct world_lab lab;
+    world_lab_open(&lab, seed, &by_hand);
+    uint64_t bytes = catalog_bytes(lab.catalog, 0);
+    lab.copies_nothing = TRUE;
+    if (lab.ring == bytes) {
+      world_lab_load(&lab);
+      gboolean ended = lab.ended[TAG_FETCH] > 0;
+      cr_expect(ended == (the_reader->received == bytes), "seed %u", seed);
+      cr_expect(ended || (lab.window > 0 && the_reader->received > lab.window), "seed %u: it stops too early",
+                seed);
+      held += !ended;
+      whole += ended && lab.window == 0;
+    }
+    world_lab_close(&lab);
+  }
+  cr_expect(held > 3 && whole > 3, "%u held back, %u read whole", held, whole);
 }
 
 Test(real_world, a_cancelled_fetch_ends_when_its_reads_have)

@@ -31,7 +31,9 @@ static void bursts(const struct transport_ops *ops, double rate, gboolean at_rea
   for (uint32_t i = 0; i < BURSTS; i++) {
     double seconds = seconds_of_burst(lab, i);
     cr_expect_gt(seconds, least, "burst %u: %.4f s, at the rate %.4f s", i, seconds, least);
+#ifndef __SANITIZE_THREAD__ /* where threads take their time */
     cr_expect_lt(seconds, 10 * least + 1, "burst %u: %.4f s, at the rate %.4f s", i, seconds, least);
+#endif
     g_usleep(PAUSE_US);
   }
   cr_expect_eq(lab->good, BURSTS * READS);
@@ -43,9 +45,6 @@ static void bursts(const struct transport_ops *ops, double rate, gboolean at_rea
 
 Test(transport_paced, pauses_are_not_saved_up)
 {
-#ifdef __SANITIZE_THREAD__
-  cr_skip_test("times say nothing under ThreadSanitizer");
-#endif
   bursts(&transport_tcp, 0.125e9, TRUE, TRUE);
   bursts(&transport_tcp, 0.125e9, TRUE, FALSE);
   bursts(&transport_tcp, 0.125e9, FALSE, TRUE);

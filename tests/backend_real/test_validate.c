@@ -91,6 +91,20 @@ Test(validate, medians_over_databases_of_one_experiment)
                "expected a run of the experiment tiny as before, found other");
 }
 
+/* A line of each kind and system, and its place in the key. */
+Test(validate, the_figure_has_real_and_simulated_latencies)
+{
+  g_autoptr(Site) site = site_new();
+  run_as_real(site, "sim.db", "");
+  site_run_good(site, "distmind-sim", "validate @/sim.db --plot @/cdf.svg");
+  g_autofree char *path = g_build_filename(site, "cdf.svg", NULL), *svg = NULL;
+  cr_assert(g_file_get_contents(path, &svg, NULL, NULL));
+  static const char *const lines[] = {"distmind, real", "distmind, simulated", "pipeswitch, real",
+                                      "pipeswitch, simulated"};
+  for (guint i = 0; i < G_N_ELEMENTS(lines); i++)
+    cr_expect(strstr(svg, lines[i]), "no line \"%s\"", lines[i]);
+}
+
 /* --- what is refused */
 
 /* A good database, changed by a statement, is refused. */

@@ -48,11 +48,16 @@ struct world_lab {
   uint64_t ring;
   struct range host_range, gpu_range;
   op_id fetch;
+  uint64_t window; /* of the fetch, 0: none */
   guint wait, ended[3000];
   enum op_status status[3000];
   uint32_t landed; /* what the fetch's end told */
   int64_t deadline;
-  gboolean fails; /* some reads do; each has a second try */
+  gboolean fails;    /* some reads do; each has a second try */
+  GHashTable *tried; /* set of offsets of the image: the first read of each fails; NULL: does not */
+  gboolean
+      copies_nothing; /* world_lab_load queues the fetch alone, and ends too when no read comes any more */
+  guint idle;         /* ticks without a read */
   guint lost;
   struct shelf *shelf[SERVERS]; /* tcp */
   uint8_t *pool;                /* their memory */

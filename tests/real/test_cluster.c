@@ -64,6 +64,8 @@ Test(cluster, servers_are_told_in_the_order_of_their_places)
       1);
 }
 
+#define LOST_MEMBERS "SELECT count(*) FROM decision WHERE kind = 'member' AND reason LIKE 'lost%'"
+
 Test(cluster, nobody_is_lost_in_a_calm_run)
 {
   g_autoptr(ClusterLab) lab = lab_new();
@@ -74,9 +76,11 @@ Test(cluster, nobody_is_lost_in_a_calm_run)
     g_autofree char *name = g_strdup_printf("calm%d", run), *database = g_strconcat(name, ".db", NULL);
     struct run_sums sums = expect_run(lab, name, name);
     cr_assert_eq(sums.completed, sums.requests, "%s", name);
-    cr_assert_eq(
-        outcome_ask(lab, database, "SELECT count(*) FROM decision WHERE kind = 'member' AND reason = 'lost'"),
-        0, "a server was taken for dead");
+    cr_assert_eq(outcome_ask(lab, database, LOST_MEMBERS), 0, "a server was taken for dead");
+  }
+  for (int i = 0; i < 2; i++) { /* not either where a run ends and its connections are closed */
+    g_autofree char *log = process_log(s.gpu[i]);
+    cr_assert_not(strstr(log, "lost"), "gpu-server %d: %s", i, log);
   }
   expect_clean_end(s.gpu[0], "gpu-server");
   expect_clean_end(s.memory[0], "memory-server");
@@ -145,6 +149,40 @@ Test(cluster, a_server_that_cannot_prepare_fails_the_run_alone)
   cr_assert_eq(sums.failed, 0);
 }
 
+/* One more microsecond in a layer. */
+static void change_profile(ClusterLab *lab)
+{
+  g_autofree char *path = lab_path(lab, "tiny.csv"), *text = NULL;
+  cr_assert(g_file_get_contents(path, &text, NULL, NULL));
+  strstr(text, ",83\n")[2] = '4';
+  cr_assert(g_file_set_contents(path, text, -1, NULL));
+}
+
+static void change_experiment(ClusterLab *lab)
+{
+  lab_experiment(lab, "cluster.host_cache_gb=0.0006");
+}
+
+/* What the servers read is not what client and controller read before them. */
+Test(cluster, servers_with_other_files_are_refused)
+{
+  static void (*const change[])(ClusterLab *) = {change_profile, change_experiment};
+  for (gsize i = 0; i < G_N_ELEMENTS(change); i++) {
+    g_autoptr(ClusterLab) lab = lab_new();
+    lab_experiment(lab, "");
+    struct process *controller = lab_controller(lab), *client = lab_client(lab, "other", "");
+    cr_assert(process_says(controller, "waits for gpu-server 0", 1, 30));
+    change[i](lab);
+    for (int s = 0; s < 2; s++) {
+      lab_gpu_server(lab, s);
+      lab_memory_server(lab, s);
+    }
+    cr_assert(process_await(client, 60), "the client does not end");
+    outcome_failed(client, "its experiment, profiles or hardware files are not the controller's",
+                   "other files");
+  }
+}
+
 /* The client waits; told to end, it does, and the servers that are there stay free for others. */
 Test(cluster, more_servers_than_there_are)
 {
@@ -194,6 +232,7 @@ Test(cluster, servers_come_and_go)
   struct run_sums sums = outcome_check(lab, client, "e.db", "come and go");
   g_autofree char *log = process_log(client);
   cr_assert_eq(sums.failed, 0, "%d failed: %s", (int)sums.failed, log);
+  cr_assert_eq(outcome_ask(lab, "e.db", LOST_MEMBERS), 1, "of those that failed or left");
   cr_assert_eq(outcome_ask(lab, "e.db", "SELECT count(*) FROM request WHERE gpu = 0 AND dispatch_ns > 2.5e9"),
                0, "sent to a server that left");
 }

@@ -54,7 +54,8 @@ static gint64 loaded_after_loss(ClusterLab *lab)
   return outcome_ask(
       lab, "f.db",
       "SELECT count(*) FROM request WHERE outcome = 'completed' AND found = 'remote' AND dispatch_ns > "
-      "(SELECT min(time_ns) FROM decision WHERE kind = 'member' AND reason IN ('left', 'no heartbeat'))");
+      "(SELECT min(time_ns) FROM decision WHERE kind = 'member' AND (reason = 'left' OR reason LIKE "
+      "'lost%'))");
 }
 
 Test(verbs_faults, a_memory_server_is_killed_in_mid_read)
