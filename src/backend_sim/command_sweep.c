@@ -112,7 +112,9 @@ static char **same_command(const struct sweep *sweep, const struct sweep_options
   char *program = g_file_read_link("/proc/self/exe", NULL);
   g_ptr_array_add(command, program ? program : g_strdup(g_get_prgname()));
   g_ptr_array_add(command, g_strdup("sweep"));
-  g_ptr_array_add(command, g_strdup(sweep->experiment));
+  gboolean option =
+      *sweep->experiment == '-'; /* what follows has options too, so that no "--" can be put before it */
+  g_ptr_array_add(command, g_strconcat(option ? "./" : "", sweep->experiment, NULL));
   for (char **vary = o->vary; vary && *vary; vary++)
     add_option(command, "--vary", *vary);
   for (char **set = o->set; set && *set; set++)

@@ -7,6 +7,12 @@
 
 #include <glib.h>
 
+/* Where results lie that were given no name. */
+#define OUTPUT_FOLDER "results"
+/* The file there of what has this name, which may be any text: NAME with "_" for what leads into another
+ * folder or hides the file, cut where it is too long for one, and then the ending. Free with g_free. */
+char *output_file_default(const char *name, const char *ending);
+
 /* FALSE + DM_ERROR_INPUT: path exists and force is not given, is no regular file (a folder, a device: the
  * rename would fail after all the work, or take the device's place), or lies where nothing can be written. */
 gboolean output_file_check(const char *path, gboolean force, GError **error);
