@@ -4,6 +4,7 @@
 #include "backend_sim/sweep_options.h"
 #include "backend_sim/sweep_run.h"
 #include "core/error.h"
+#include "harness/shown.h"
 #include "harness/store_schema.h"
 #include "harness/sweep_view.h"
 
@@ -41,7 +42,8 @@ static void report_failures(const struct sweep *sweep)
     if (sweep->task[i].state != TASK_FAILED)
       continue;
     g_autofree char *name = sweep_task_name(sweep, i);
-    fprintf(stderr, "%s: failed at %s: %s\n", g_get_prgname(), name, sweep->task[i].error);
+    g_autofree char *why = shown_text(sweep->task[i].error);
+    fprintf(stderr, "%s: failed at %s: %s\n", g_get_prgname(), name, why);
   }
 }
 

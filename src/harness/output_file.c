@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <glib/gstdio.h>
+#include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "harness/command.h"
@@ -21,6 +23,18 @@ char *output_file_default(const char *name, const char *ending)
   return g_strconcat(OUTPUT_FOLDER "/", leaf, ending, NULL);
 }
 
+gboolean output_name_check(const char *path, const char *longest_ending, GError **error)
+{
+  g_autofree char *folder = g_path_get_dirname(path), *leaf = g_path_get_basename(path);
+  long found = pathconf(folder, _PC_NAME_MAX);
+  size_t most = found > 0 ? (size_t)found : NAME_MAX, ending = strlen(longest_ending);
+  return strlen(leaf) + ending <= most ||
+         input_error(error, path, 0,
+                     "expected a name of at most %zu bytes, found %zu: the file system takes %zu, and "
+                     "\"%s\" must have room",
+                     most - ending, strlen(leaf), most, longest_ending);
+}
+
 gboolean output_file_check(const char *path, gboolean force, GError **error)
 {
   GStatBuf info;
@@ -36,7 +50,7 @@ gboolean output_file_check(const char *path, gboolean force, GError **error)
     return input_error(error, path, 0, "cannot write: %s", g_strerror(errno));
   }
   g_autofree char *folder = g_path_get_dirname(path);
-  return command_can_write_in(folder, path, error);
+  return output_name_check(path, ".partial-journal", error) && command_can_write_in(folder, path, error);
 }
 
 gboolean output_files_differ(const char *a, const char *b, GError **error)

@@ -5,7 +5,9 @@
 
 #include <criterion/criterion.h>
 #include <glib/gstdio.h>
+#include <sqlite3.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define SHORT_RUN "--system", "ideal", "--set", "workload.duration_s=0.2"
@@ -184,6 +186,15 @@ Test(odd, what_cannot_be_is_refused_by_the_name_that_was_typed)
   g_autofree char *deep = g_strnfill(2100, 'p');
   g_autoptr(ProgramOutcome) longer = program_run(folder, "run", "x.ini", "--trace", deep, NULL);
   expect_refused(longer, "--trace: expected at most 2048 bytes, found 2100", NULL);
+  g_autofree char *name = g_strnfill(240, 'n');
+  const char *over = "expected a name of at most 239 bytes, found 240";
+  g_autoptr(ProgramOutcome) room = program_run(folder, "run", "x.ini", "--out", name, NULL);
+  expect_refused(room, over, NULL);
+  g_autoptr(ProgramOutcome) sweep =
+      program_run(folder, "sweep", "x.ini", "--vary", "experiment.seed=1", "--out", name, NULL);
+  expect_refused(sweep, over, NULL);
+  g_autofree char *left = folder_list(folder);
+  cr_assert_str_eq(left, "x.ini", "left behind: %s", left);
   g_autofree char *leaf = g_strnfill(240, 'q'), *far = g_build_filename(folder, leaf, leaf, "x.db", NULL);
   g_autofree char *parent = g_path_get_dirname(far);
   cr_assert_eq(g_mkdir_with_parents(parent, 0700), 0);
@@ -206,6 +217,27 @@ Test(odd, a_trace_may_be_called_anything_and_hold_any_names)
   g_autoptr(ProgramOutcome) info = program_run(folder, "trace", "info", "--", "-o.csv", NULL);
   expect_done(info, "a name like an option");
   cr_assert_not(strchr(info->out, '\x1b'), "%s", info->out);
+}
+
+/* What a database holds of paths are bytes: the hardware file lies in a folder whose name is no UTF-8. */
+Test(odd, validate_finds_what_the_run_found)
+{
+  g_autoptr(Folder) folder = folder_new();
+  g_autofree char *inner = g_build_filename(folder, "\xff", NULL),
+                  *database = g_build_filename(folder, "x.db", NULL);
+  cr_assert_eq(g_mkdir(inner, 0700), 0);
+  sweeps_write_experiment(inner);
+  folder_write(inner, "own.ini", "[hardware]\ngpu = h200\n");
+  g_autoptr(ProgramOutcome) run =
+      program_run(folder, "run", "\xff/x.ini", SHORT_RUN, "--set", "cluster.gpu_servers=1*own.ini", "--quiet",
+                  "--out", "x.db", NULL);
+  expect_done(run, "run");
+  sqlite3 *db;
+  cr_assert_eq(sqlite3_open(database, &db), SQLITE_OK);
+  cr_assert_eq(sqlite3_exec(db, "UPDATE run SET backend = 'real'", NULL, NULL, NULL), SQLITE_OK);
+  sqlite3_close(db);
+  g_autoptr(ProgramOutcome) validate = program_run(folder, "validate", "x.db", "--json", NULL);
+  expect_done(validate, "validate");
 }
 
 /* --- surroundings */
