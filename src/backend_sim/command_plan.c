@@ -53,8 +53,9 @@ static gboolean check_failures(const struct plan *plan, GError **error)
     if (plan->sweep->task[i].state != TASK_FAILED || plan->task[i].infeasible || !plan->task[i].asked)
       continue;
     g_autofree char *name = sweep_task_name(plan->sweep, i);
-    g_autofree char *why = shown_text(plan->sweep->task[i].error);
-    fprintf(stderr, "%s: failed at %s: %s\n", g_get_prgname(), name, why);
+    g_autofree char *failure = g_strdup_printf("%s: %s", name, plan->sweep->task[i].error),
+                    *shown = shown_text(failure);
+    fprintf(stderr, "%s: failed at %s\n", g_get_prgname(), shown);
     failed++;
   }
   if (failed == 0)

@@ -42,8 +42,9 @@ static void report_failures(const struct sweep *sweep)
     if (sweep->task[i].state != TASK_FAILED)
       continue;
     g_autofree char *name = sweep_task_name(sweep, i);
-    g_autofree char *why = shown_text(sweep->task[i].error);
-    fprintf(stderr, "%s: failed at %s: %s\n", g_get_prgname(), name, why);
+    g_autofree char *failure = g_strdup_printf("%s: %s", name, sweep->task[i].error),
+                    *shown = shown_text(failure);
+    fprintf(stderr, "%s: failed at %s\n", g_get_prgname(), shown);
   }
 }
 

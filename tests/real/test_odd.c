@@ -87,13 +87,13 @@ Test(odd, a_recording_needs_room_for_names)
 {
   g_autoptr(ClusterLab) lab = lab_new();
   lab_experiment(lab, "");
-  g_autofree char *name = g_strnfill(246, 'r');
+  g_autofree char *name = g_strnfill(235, 'r');
   struct process *run =
       lab_start(lab, "run experiment.ini --local --device host --out x.db --record %s", name);
   cr_assert(process_await(run, 20), "it does not end");
   g_autofree char *log = process_log(run);
   const char *newline = strchr(log, '\n');
-  cr_assert(run->status == 2 && strstr(log, "expected a name of at most 229 bytes, found 246") && newline &&
+  cr_assert(run->status == 2 && strstr(log, "expected a name of at most 229 bytes, found 235") && newline &&
                 !newline[1],
             "status %d: %s", run->status, log);
 }
