@@ -140,12 +140,11 @@ Test(odd, streams_may_be_closed)
   g_autoptr(ClusterLab) lab = lab_new();
   lab_experiment(lab, "workload.duration_s=0.1");
   for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-    g_autofree char *
-        err = NULL,
-       *script = g_strdup_printf(
-           "exec \"$0\" run experiment.ini --local --device host --transport tcp --force --out x.db --record "
-           "x.rec --log debug --json %s",
-           cases[i].streams);
+    g_autofree char *err = NULL;
+    g_autofree char *script =
+        g_strconcat("exec \"$0\" run experiment.ini --local --device host --transport tcp --force "
+                    "--out x.db --record x.rec --log debug --json ",
+                    cases[i].streams, NULL);
     int status = shell(lab, script, &err);
     cr_assert_eq(status, cases[i].status, "%s: status %d: %s", cases[i].streams, status, err);
     cr_assert_gt(outcome_ask(lab, "x.db", "SELECT requests FROM run WHERE ended IS NOT NULL"), 0);
