@@ -9,6 +9,7 @@
 #include "harness/hardware_file.h"
 #include "harness/machine.h"
 #include "harness/profile_file.h"
+#include "harness/shown.h"
 #include "harness/text_file.h"
 
 #define FILE_BYTES_MAX (16 << 20)
@@ -104,10 +105,11 @@ static void append_profiles(GString *text, const struct calibration *c)
     if (!headed)
       g_string_append(text, "# Inferences of resident models as they really ran, lower quartiles:\n");
     headed = TRUE;
+    g_autofree char *name = shown_text(p->profile->name);
     g_string_append_printf(
-        text, "#   %s: %.3f ms for %.3f (median %.3f, upper quartile %.3f); checking alone %.3f\n",
-        p->profile->name, p->warm_ns / 1e6, p->profile->timing[0].warm_ns / 1e6, p->median_ns / 1e6,
-        p->high_ns / 1e6, p->verify_ns / 1e6);
+        text, "#   %s: %.3f ms for %.3f (median %.3f, upper quartile %.3f); checking alone %.3f\n", name,
+        p->warm_ns / 1e6, p->profile->timing[0].warm_ns / 1e6, p->median_ns / 1e6, p->high_ns / 1e6,
+        p->verify_ns / 1e6);
   }
 }
 
@@ -125,10 +127,11 @@ char *calibration_busy_text(void)
 
 static void append_head(GString *text, const struct calibration *c, const char *base)
 {
-  g_autofree char *name = g_path_get_basename(base);
+  g_autofree char *leaf = g_path_get_basename(base), *name = shown_text(leaf),
+                  *host = shown_text(g_get_host_name());
   g_string_append_printf(text,
                          "# Measured by `distmind-real calibrate` (%s) on %s: device %s%s%s%s, transport %s",
-                         program_version(), g_get_host_name(), c->device->name, c->machine ? " (" : "",
+                         program_version(), host, c->device->name, c->machine ? " (" : "",
                          c->machine ? c->machine : "", c->machine ? ")" : "", c->transport->name);
   if (c->pace_gbit_s > 0)
     g_string_append_printf(text, ", paced to %g Gbit/s", c->pace_gbit_s);
@@ -196,12 +199,13 @@ static void append_row(GString *text, const struct calibration *c, const struct 
 static void append_warm(GString *text, const struct calibration *c, const struct calibrated_profile *p)
 {
   char number[G_ASCII_DTOSTR_BUF_SIZE];
+  g_autofree char *host = shown_text(g_get_host_name());
   g_string_append_printf(text,
                          "# warm_latency_ms: %s\n# calibrated: distmind-real calibrate on %s (%s): an "
                          "inference as it ran, with what the "
                          "device adds\n",
                          g_ascii_formatd(number, sizeof number, "%.4f", p->warm_ns / c->compute_scale / 1e6),
-                         g_get_host_name(), c->machine);
+                         host, c->machine);
 }
 
 char *calibration_profile_text(const struct calibration *c, const struct calibrated_profile *p,

@@ -2,6 +2,7 @@
 #include "backend_real/cluster_file.h"
 
 #include <string.h>
+#include "backend_real/control_socket.h"
 #include "core/error.h"
 #include "core/units.h"
 #include "harness/keyfile.h"
@@ -78,6 +79,10 @@ struct cluster_file *cluster_file_load(const char *path, GError **error)
   if (!strstr(file->controller, "://")) {
     g_autofree char *plain = file->controller;
     file->controller = g_strconcat("tcp://", plain, NULL);
+  }
+  if (!endpoint_check(file->controller, error)) {
+    g_prefix_error(error, "%s: controller: ", path);
+    return NULL;
   }
   resolve(file, &file->controller_key);
   resolve(file, &file->controller_secret);

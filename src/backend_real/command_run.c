@@ -14,6 +14,7 @@
 #include "backend_real/real_world.h"
 #include "backend_real/transport.h"
 #include "core/error.h"
+#include "harness/output_file.h"
 
 /* One command a process: its options and what it opened. */
 static struct {
@@ -180,6 +181,9 @@ static gboolean record_open(gboolean force, GError **error)
 {
   if (!real.record)
     return TRUE;
+  /* Told before any process starts: the run would wait for one that cannot begin its file. */
+  if (!output_name_check(real.record, ".memory-server-65535.10000", error))
+    return FALSE;
   /* A cluster's roles may write beside each other, and none replaces a file. */
   if (real.local_wanted && !local_record_clear(real.record, force, error))
     return FALSE;

@@ -7,6 +7,7 @@
 #include "backend_real/control.h"
 #include "core/error.h"
 #include "harness/json_writer.h"
+#include "harness/shown.h"
 
 #define FIELDS_MAX 32 /* of a message, and those of the process */
 
@@ -61,9 +62,10 @@ static void write_text(GLogLevelFlags level, const GLogField *fields, gsize coun
   const char *domain = field(fields, count, "GLIB_DOMAIN"), *text = field(fields, count, "MESSAGE");
   g_autoptr(GDateTime) now = g_date_time_new_now_local();
   g_autofree char *time = g_date_time_format(now, "%H:%M:%S.%f");
+  g_autofree char *shown = shown_text(text ? text : "");
   fprintf(stderr, "%.12s %s %s%s%s[%d]%s%s: %s\n", time, level_name(level),
           config.role ? config.role : g_get_prgname(), config.role ? " " : "", config.index, (int)getpid(),
-          domain ? " " : "", domain ? domain : "", text ? text : "");
+          domain ? " " : "", domain ? domain : "", shown);
 }
 
 /* Fields that are no text, and GLib's own of what stands elsewhere, are left out. */

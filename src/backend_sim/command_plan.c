@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "harness/output_file.h"
 #include "harness/plot.h"
+#include "harness/shown.h"
 #include "harness/store_schema.h"
 
 struct arguments {
@@ -52,7 +53,9 @@ static gboolean check_failures(const struct plan *plan, GError **error)
     if (plan->sweep->task[i].state != TASK_FAILED || plan->task[i].infeasible || !plan->task[i].asked)
       continue;
     g_autofree char *name = sweep_task_name(plan->sweep, i);
-    fprintf(stderr, "%s: failed at %s: %s\n", g_get_prgname(), name, plan->sweep->task[i].error);
+    g_autofree char *failure = g_strdup_printf("%s: %s", name, plan->sweep->task[i].error),
+                    *shown = shown_text(failure);
+    fprintf(stderr, "%s: failed at %s\n", g_get_prgname(), shown);
     failed++;
   }
   if (failed == 0)

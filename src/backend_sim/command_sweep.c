@@ -4,6 +4,7 @@
 #include "backend_sim/sweep_options.h"
 #include "backend_sim/sweep_run.h"
 #include "core/error.h"
+#include "harness/shown.h"
 #include "harness/store_schema.h"
 #include "harness/sweep_view.h"
 
@@ -41,7 +42,9 @@ static void report_failures(const struct sweep *sweep)
     if (sweep->task[i].state != TASK_FAILED)
       continue;
     g_autofree char *name = sweep_task_name(sweep, i);
-    fprintf(stderr, "%s: failed at %s: %s\n", g_get_prgname(), name, sweep->task[i].error);
+    g_autofree char *failure = g_strdup_printf("%s: %s", name, sweep->task[i].error),
+                    *shown = shown_text(failure);
+    fprintf(stderr, "%s: failed at %s\n", g_get_prgname(), shown);
   }
 }
 
@@ -112,7 +115,9 @@ static char **same_command(const struct sweep *sweep, const struct sweep_options
   char *program = g_file_read_link("/proc/self/exe", NULL);
   g_ptr_array_add(command, program ? program : g_strdup(g_get_prgname()));
   g_ptr_array_add(command, g_strdup("sweep"));
-  g_ptr_array_add(command, g_strdup(sweep->experiment));
+  gboolean option =
+      *sweep->experiment == '-'; /* what follows has options too, so that no "--" can be put before it */
+  g_ptr_array_add(command, g_strconcat(option ? "./" : "", sweep->experiment, NULL));
   for (char **vary = o->vary; vary && *vary; vary++)
     add_option(command, "--vary", *vary);
   for (char **set = o->set; set && *set; set++)

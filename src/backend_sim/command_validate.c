@@ -6,6 +6,7 @@
 #include "backend_sim/command_run.h"
 #include "backend_sim/validate_report.h"
 #include "core/error.h"
+#include "harness/experiment_layers.h"
 #include "harness/plot.h"
 #include "harness/plot_overlay.h"
 #include "harness/store_schema.h"
@@ -112,7 +113,8 @@ static gboolean validate(char **paths, const struct arguments *a, GError **error
 {
   g_autoptr(GPtrArray) validations = g_ptr_array_new_with_free_func((GDestroyNotify)validation_free);
   g_autofree char *experiment = NULL;
-  if ((a->plot && !plot_output_check(a->plot, error)) ||
+  if (!layers_option_check("--profiles", a->profiles, error) ||
+      (a->plot && !plot_output_check(a->plot, error)) ||
       !validate_all(paths, a, validations, &experiment, error) || (a->plot && !draw(paths[0], a, error)))
     return FALSE;
   print(experiment, g_strv_length(paths), a, validations);

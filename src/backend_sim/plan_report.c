@@ -6,6 +6,7 @@
 #include "harness/json_writer.h"
 #include "harness/plot_plan.h"
 #include "harness/setting.h"
+#include "harness/shown.h"
 #include "harness/sweep_view.h"
 #include "harness/table.h"
 
@@ -134,7 +135,9 @@ static void print_notes(const struct plan *plan, FILE *out)
     if (!plan->task[task].asked || !plan->task[task].infeasible || !g_hash_table_add(seen, g_strdup(system)))
       continue;
     g_autofree char *name = sweep_task_name(plan->sweep, task);
-    fprintf(out, "note: could not be run at %s: %s\n", name, plan->sweep->task[task].error);
+    g_autofree char *failure = g_strdup_printf("%s: %s", name, plan->sweep->task[task].error);
+    g_autofree char *shown = shown_text(failure);
+    fprintf(out, "note: could not be run at %s\n", shown);
   }
 }
 

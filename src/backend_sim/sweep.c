@@ -9,6 +9,7 @@
 #include "backend_sim/sweep_part.h"
 #include "core/error.h"
 #include "harness/backend.h"
+#include "harness/output_file.h"
 #include "harness/store_files.h"
 
 /* Rows of every task would be gigabytes: a sweep's database has figures only, unless it is told otherwise. */
@@ -161,8 +162,8 @@ static gboolean sweep_init(struct sweep *sweep, const struct sweep_spec *spec, G
   if (!count_tasks(sweep, error))
     return FALSE;
   sweep->default_out = !spec->out;
-  sweep->out =
-      spec->out ? g_strdup(spec->out) : g_strdup_printf(DEFAULT_FOLDER "/%s-%s.db", base->name, spec->suffix);
+  g_autofree char *ending = g_strdup_printf("-%s.db", spec->suffix);
+  sweep->out = spec->out ? g_strdup(spec->out) : output_file_default(base->name, ending);
   sweep->folder = g_strconcat(sweep->out, ".tasks", NULL);
   sweep_facts_init(sweep, base);
   return TRUE;

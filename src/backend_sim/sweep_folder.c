@@ -42,7 +42,7 @@ char *sweep_task_file(const struct sweep *sweep, uint64_t task)
 static gboolean folder_make(const struct sweep *sweep, GError **error)
 {
   if (sweep->default_out)
-    g_mkdir(DEFAULT_FOLDER, 0777); /* there already, or what writes there says what is wrong */
+    g_mkdir(OUTPUT_FOLDER, 0777); /* there already, or what writes there says what is wrong */
   if (g_mkdir(sweep->folder, 0777) == 0 || errno == EEXIST)
     return TRUE;
   return input_error(error, sweep->folder, 0, "cannot create the folder of the tasks: %s", g_strerror(errno));

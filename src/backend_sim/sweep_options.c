@@ -3,6 +3,7 @@
 
 #include "backend_sim/pool.h"
 #include "harness/command.h"
+#include "harness/experiment_layers.h"
 #include "harness/machine.h"
 
 #define REPEAT_MAX 10000
@@ -68,6 +69,9 @@ struct sweep *sweep_from_options(const struct sweep_options *o, const char *expe
                                  GError **error)
 {
   g_autoptr(GPtrArray) axes = g_ptr_array_new_with_free_func((GDestroyNotify)axis_free);
+  if (!layers_option_check("--system", o->system, error) ||
+      !layers_option_check("--trace", o->trace, error) || !layers_option_check("--seed", o->seed, error))
+    return NULL;
   for (char **vary = o->vary; vary && *vary; vary++) {
     struct axis *axis = axis_parse(*vary, error);
     if (!axis)

@@ -8,7 +8,6 @@
 #include "harness/setup.h"
 
 /* Of OUT where none is given. */
-#define DEFAULT_FOLDER "results"
 /* In the folder: tasks that a job array does, a number a line. */
 #define SWEEP_LIST_FILE "slurm-list"
 

@@ -108,6 +108,8 @@ static char *submit(const struct sweep *sweep, const struct slurm_options *optio
   g_autofree char *folder = g_canonicalize_filename(sweep->folder, NULL), *here = g_get_current_dir();
   g_autofree char *script = g_build_filename(folder, "slurm-job.sh", NULL);
   g_autofree char *text = script_text(options, shares);
+  g_auto(GStrv) parts = g_strsplit(folder, "%", -1); /* Slurm puts numbers where a file's name has a "%" */
+  g_autofree char *pattern = g_strjoinv("%%", parts);
   if (!write_file(script, text, error))
     return NULL;
   g_autoptr(GPtrArray) argv = g_ptr_array_new_with_free_func(g_free);
@@ -116,7 +118,7 @@ static char *submit(const struct sweep *sweep, const struct slurm_options *optio
   g_ptr_array_add(argv, g_strdup("--job-name=distmind-sweep"));
   g_ptr_array_add(argv, g_strdup_printf("--array=0-%u", shares - 1));
   g_ptr_array_add(argv, g_strconcat("--chdir=", here, NULL));
-  g_ptr_array_add(argv, g_strconcat("--output=", folder, "/slurm-%a.out", NULL));
+  g_ptr_array_add(argv, g_strconcat("--output=", pattern, "/slurm-%a.out", NULL));
   for (char **word = options->options; word && *word; word++)
     g_ptr_array_add(argv, g_strdup(*word));
   g_ptr_array_add(argv, g_strdup(script));

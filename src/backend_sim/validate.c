@@ -107,8 +107,8 @@ static gboolean read_origin(struct store_reader *reader, const struct stored_run
     return input_error(error, store_path(reader), 0,
                        "run %d: expected experiment_path, cores and processes, found none or other values",
                        (int)run->id);
-  *origin = (struct origin){
-      .path = g_utf8_make_valid(path, -1), .cores = (uint32_t)cores, .processes = (uint32_t)processes};
+  *origin =
+      (struct origin){.path = g_strdup(path), .cores = (uint32_t)cores, .processes = (uint32_t)processes};
   return TRUE;
 }
 

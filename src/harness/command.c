@@ -3,9 +3,13 @@
 #include "harness/command.h"
 #include "core/error.h"
 #include "harness/nearest.h"
+#include "harness/shown.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* The harness's commands, the same in both programs: one line a command. */
 static const struct command *const harness_commands[] = {
@@ -115,13 +119,33 @@ static gboolean dispatch(int argc, char **argv, const GPtrArray *commands, GErro
   return TRUE;
 }
 
-/* A table that a full disk cut short is no success. */
+/* A stream that is closed would lend its number to the next file that is opened, a database perhaps, and what
+ * is printed would be written there. It is opened the wrong way round, so that its use fails as before. A
+ * file that may not grow is a failure like a full disk, not a signal that ends the process. */
+static void prepare_streams(void)
+{
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+    if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+      return; /* no /dev/null: the streams above this one would get its number */
+  signal(SIGXFSZ, SIG_IGN);
+}
+
+/* A table that a full disk cut short is no success. What failed earlier has left no number. */
 static gboolean flush_output(GError **error)
 {
-  if (fflush(stdout) == 0 && !ferror(stdout))
+  gboolean failed = ferror(stdout) != 0;
+  if (fflush(stdout) == 0 && !failed)
     return TRUE;
-  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "standard output: %s", g_strerror(errno));
+  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "standard output: %s",
+              failed ? "cannot be written" : g_strerror(errno));
   return FALSE;
+}
+
+static void print_error(const char *program, GError *error)
+{
+  g_strdelimit(error->message, "\r\n\t", ' ');
+  g_autofree char *name = shown_text(program), *text = shown_text(error->message);
+  fprintf(stderr, "%s: %s\n", name, text);
 }
 
 static int exit_status(const GError *error)
@@ -135,6 +159,7 @@ static int exit_status(const GError *error)
 
 int command_main(int argc, char **argv, const struct command *const *own)
 {
+  prepare_streams();
   g_autofree char *program = g_path_get_basename(argc > 0 ? argv[0] : "distmind");
   g_set_prgname(program);
   g_autoptr(GPtrArray) commands = all_commands(own);
@@ -142,7 +167,6 @@ int command_main(int argc, char **argv, const struct command *const *own)
   if (dispatch(argc, argv, commands, &error) && flush_output(&error))
     return 0;
   fflush(stdout);
-  g_strdelimit(error->message, "\r\n", ' ');
-  fprintf(stderr, "%s: %s\n", program, error->message);
+  print_error(program, error);
   return exit_status(error);
 }

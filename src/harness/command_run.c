@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "harness/experiment_layers.h"
 #include "harness/output_file.h"
 #include "harness/report.h"
 
@@ -26,6 +27,13 @@ static void on_interrupt(int signal_number)
 
 /* --- arguments
  * ------------------------------------------------------------------------------------------------------*/
+
+static gboolean settings_check(const struct arguments *a, GError **error)
+{
+  return layers_option_check("--system", a->system, error) &&
+         layers_option_check("--trace", a->trace, error) && layers_option_check("--seed", a->seed, error) &&
+         layers_option_check("--timeline", a->timeline, error);
+}
 
 /* Every option that is a setting becomes a --set, after the user's own. */
 static char **all_sets(const struct arguments *a)
@@ -59,8 +67,8 @@ static void arguments_clear(struct arguments *a)
 
 static char *default_out(const char *name)
 {
-  g_mkdir("results", 0777); /* there already, or store_create says what is wrong */
-  return g_strdup_printf("results/%s.db", name);
+  g_mkdir(OUTPUT_FOLDER, 0777); /* there already, or store_create says what is wrong */
+  return output_file_default(name, ".db");
 }
 
 /* --- one run after another
@@ -260,7 +268,8 @@ gboolean backend_run_command(const struct backend *backend, int argc, char **arg
   struct arguments a = {.seed = NULL};
   g_autoptr(GArray) options = all_options(backend, &a);
   g_auto(GStrv) files = command_options(argc, argv, (const GOptionEntry *)(const void *)options->data, error);
-  gboolean good = files && command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini", error);
+  gboolean good =
+      files && command_arguments(argv, files, 1, 1, "one EXPERIMENT.ini", error) && settings_check(&a, error);
   if (good) {
     g_auto(GStrv) sets = all_sets(&a);
     struct session s = {.backend = backend,

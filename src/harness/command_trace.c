@@ -242,7 +242,7 @@ static GOptionContext *option_context(const struct subcommand *sub, struct argum
   g_autofree char *formats = g_strjoinv(", ", (char **)trace_formats());
   const GOptionEntry common[] = {
       {"help", 'h', 0, G_OPTION_ARG_NONE, &arguments->help, "Show this help", NULL},
-      {"seed", 0, 0, G_OPTION_ARG_STRING, &arguments->seed_text,
+      {"seed", 0, 0, G_OPTION_ARG_FILENAME, &arguments->seed_text,
        sub->reads ? "Of the arrivals drawn inside a minute (azure-functions-2019); default 1"
                   : "Instead of the spec's seed",
        "N"},
@@ -250,16 +250,17 @@ static GOptionContext *option_context(const struct subcommand *sub, struct argum
       {0},
   };
   const GOptionEntry reading[] = {
-      {"format", 0, 0, G_OPTION_ARG_STRING, &arguments->format, "Layout, instead of detecting it (see below)",
-       "NAME"},
-      {"time-column", 0, 0, G_OPTION_ARG_STRING, &arguments->time_column,
+      {"format", 0, 0, G_OPTION_ARG_FILENAME, &arguments->format,
+       "Layout, instead of detecting it (see below)", "NAME"},
+      {"time-column", 0, 0, G_OPTION_ARG_FILENAME, &arguments->time_column,
        "Any other CSV: column of arrival times", "C"},
-      {"time-unit", 0, 0, G_OPTION_ARG_STRING, &arguments->unit,
+      {"time-unit", 0, 0, G_OPTION_ARG_FILENAME, &arguments->unit,
        "s (default), ms, us or ns, of times and service", "U"},
-      {"model-column", 0, 0, G_OPTION_ARG_STRING, &arguments->model_column, "Column of model names", "C"},
-      {"input-column", 0, 0, G_OPTION_ARG_STRING, &arguments->input_column, "Column of input tokens", "C"},
-      {"output-column", 0, 0, G_OPTION_ARG_STRING, &arguments->output_column, "Column of output tokens", "C"},
-      {"service-column", 0, 0, G_OPTION_ARG_STRING, &arguments->service_column, "Column of service times",
+      {"model-column", 0, 0, G_OPTION_ARG_FILENAME, &arguments->model_column, "Column of model names", "C"},
+      {"input-column", 0, 0, G_OPTION_ARG_FILENAME, &arguments->input_column, "Column of input tokens", "C"},
+      {"output-column", 0, 0, G_OPTION_ARG_FILENAME, &arguments->output_column, "Column of output tokens",
+       "C"},
+      {"service-column", 0, 0, G_OPTION_ARG_FILENAME, &arguments->service_column, "Column of service times",
        "C"},
       {0},
   };

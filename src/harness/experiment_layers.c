@@ -7,6 +7,9 @@
 #include "harness/experiment_schema.h"
 #include "harness/hardware_file.h"
 #include "harness/nearest.h"
+#include "harness/shown.h"
+
+#define VALUE_BYTES_MAX (KEYFILE_LINE_MAX / 2) /* of --set */
 
 /* Where a name stands, for messages. */
 struct place {
@@ -84,7 +87,7 @@ static gboolean is_open(const char *section)
 
 static gboolean is_known(const char *section, const char *key)
 {
-  return is_open(section) || setting_find(experiment_settings, section, key) ||
+  return (is_open(section) && keyfile_is_key(key)) || setting_find(experiment_settings, section, key) ||
          (g_str_equal(section, "cluster") && setting_find(hardware_settings, NULL, key));
 }
 
@@ -106,6 +109,10 @@ static gboolean unknown_key(struct place place, const char *section, const char 
 {
   const struct setting *elsewhere = setting_find(experiment_settings, NULL, key);
   g_autoptr(GPtrArray) keys = known_keys(section);
+  if (is_open(section))
+    return input_error(error, place.file, place.line,
+                       "expected a key of letters, digits, \"_\", \"-\", \".\" in [%s], found \"%s\"",
+                       section, key);
   if (elsewhere)
     return input_error(error, place.file, place.line, "unknown key \"%s\" in [%s]; \"%s\" is a key of [%s]",
                        key, section, key, elsewhere->section);
@@ -236,7 +243,7 @@ static gboolean system_add(struct layers *layers, const struct keyfile_section *
   return TRUE;
 }
 
-static gboolean is_plain(const char *text)
+gboolean layers_is_plain(const char *text)
 {
   for (const char *c = text; *c; c++)
     if (g_ascii_iscntrl(*c) || *c == '#')
@@ -244,9 +251,23 @@ static gboolean is_plain(const char *text)
   return g_utf8_validate(text, -1, NULL);
 }
 
+gboolean layers_option_check(const char *option, const char *value, GError **error)
+{
+  if (!value)
+    return TRUE;
+  if (strlen(value) > VALUE_BYTES_MAX)
+    return input_error(error, option, 0, "expected at most %d bytes, found %" G_GSIZE_FORMAT, VALUE_BYTES_MAX,
+                       strlen(value));
+  if (layers_is_plain(value))
+    return TRUE;
+  g_autofree char *shown = shown_text(value);
+  return input_error(error, option, 0,
+                     "expected UTF-8 text without \"#\" or control characters, found \"%s\"", shown);
+}
+
 static gboolean set_add(struct layers *layers, const char *text, GError **error)
 {
-  if (!is_plain(text))
+  if (!layers_is_plain(text))
     return input_error(error, "--set", 0,
                        "expected SECTION.KEY=VALUE of UTF-8 text without \"#\" or control characters");
   g_autofree char *file = g_strdup_printf("--set %s", text);
@@ -262,9 +283,10 @@ static gboolean set_add(struct layers *layers, const char *text, GError **error)
     return FALSE;
   if (!*value)
     return input_error(error, file, 0, "expected a value after \"=\", found nothing");
-  if (strlen(value) > KEYFILE_LINE_MAX / 2)
-    return input_error(error, section, 0, "expected a value of at most %d bytes for --set",
-                       KEYFILE_LINE_MAX / 2);
+  if (strlen(value) > VALUE_BYTES_MAX)
+    return input_error(error, "--set", 0,
+                       "%s.%s: expected a value of at most %d bytes, found %" G_GSIZE_FORMAT, section, key,
+                       VALUE_BYTES_MAX, strlen(value));
   layers_put(layers, place, section, key, value, TRUE);
   return TRUE;
 }

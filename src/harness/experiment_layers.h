@@ -32,6 +32,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Layers, layers_free)
  * for the message. NULL + DM_ERROR_INPUT: no such key. Free with g_free. */
 char *layers_key(const char *file, const char *name, GError **error);
 
+/* Text that may stand for a value in an experiment file, and so may be one of --set: UTF-8 without "#", with
+ * which a comment begins, and without control characters, of which a line end is one. */
+gboolean layers_is_plain(const char *text);
+/* The same of an option that becomes a --set, by the name that the user typed ("--trace"); value NULL: not
+ * given. FALSE + DM_ERROR_INPUT. */
+gboolean layers_option_check(const char *option, const char *value, GError **error);
+
 /* NULL where the default stands. */
 const struct given *layers_find(const struct layers *layers, const char *section, const char *key);
 /* DM_ERROR_INPUT at the place where section.key was given; at the file where it was not. Always FALSE. */

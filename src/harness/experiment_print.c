@@ -10,6 +10,7 @@
 
 #include "harness/hardware_file.h"
 #include "harness/resolve.h"
+#include "harness/shown.h"
 
 static gboolean same_file(const char *a, const char *b)
 {
@@ -22,14 +23,24 @@ static gboolean same_file(const char *a, const char *b)
 struct anchor {
   const char *near_file;
   gboolean typed;
+  const char *separators; /* of the list that the name is one of */
 };
+
+/* The absolute form of path; where that cannot stand in the value, as a folder above has a "#" in its name,
+ * text as it was given: read beside the experiment, it means the same. */
+static char *canonical(const char *path, const char *text, struct anchor anchor)
+{
+  g_autofree char *whole = g_canonicalize_filename(path, NULL);
+  gboolean fits = layers_is_plain(whole) && !strpbrk(whole, anchor.separators);
+  return fits ? g_steal_pointer(&whole) : g_strdup(text);
+}
 
 /* text, or the absolute form of path where text alone would not lead there from the working directory. */
 static char *anchored(const char *text, struct anchor anchor, const char *path, const char *path_from_here)
 {
   if (!path || (path_from_here && (anchor.typed || same_file(path, path_from_here))))
     return g_strdup(text);
-  return g_canonicalize_filename(path, NULL);
+  return canonical(path, text, anchor);
 }
 
 /* A path is written as the file that it led to: beside the printed file the same words may name another one.
@@ -39,7 +50,7 @@ static char *anchored_path(const char *text, struct anchor anchor)
   g_autofree char *near = resolve_path(text, anchor.near_file);
   g_autofree char *from_here = resolve_path(text, NULL);
   const char *path = anchor.typed && from_here ? from_here : near;
-  return path ? g_canonicalize_filename(path, NULL) : g_strdup(text);
+  return path ? canonical(path, text, anchor) : g_strdup(text);
 }
 
 static char *anchored_hardware(const char *text, struct anchor anchor)
@@ -81,20 +92,25 @@ static char *shown_value(const struct given *given, const char *path)
   static const struct {
     const char *section, *key; /* key NULL: any */
     char *(*show)(const char *text, struct anchor anchor);
-  } anchors[] = {{"cluster", "hardware", anchored_hardware},
-                 {"cluster", "memory_hardware", anchored_hardware},
-                 {"cluster", "gpu_servers", anchored_pools},
-                 {"models", "profile_dir", anchored_path},
-                 {"workload", "trace", anchored_path},
-                 {"training", "trace", anchored_path},
-                 {"events", NULL, anchored_event}};
-  struct anchor anchor = {.near_file = path, .typed = given->typed};
+    const char *separators;
+  } anchors[] = {
+      {"cluster", "hardware", anchored_hardware, ""},  {"cluster", "memory_hardware", anchored_hardware, ""},
+      {"cluster", "gpu_servers", anchored_pools, ";"}, {"models", "profile_dir", anchored_path, ""},
+      {"workload", "trace", anchored_path, ""},        {"training", "trace", anchored_path, ""},
+      {"events", NULL, anchored_event, " \t"}};
   gboolean is_word = g_str_equal(given->value, "same") || g_str_equal(given->value, "none");
   for (gsize i = 0; !is_word && i < G_N_ELEMENTS(anchors); i++)
     if (g_str_equal(anchors[i].section, given->section) &&
         (!anchors[i].key || g_str_equal(anchors[i].key, given->key)))
-      return anchors[i].show(given->value, anchor);
+      return anchors[i].show(given->value, (struct anchor){path, given->typed, anchors[i].separators});
   return g_strdup(given->value);
+}
+
+/* In a comment, which a line end in the file's name would end. */
+static void print_place(GString *out, const struct given *given)
+{
+  g_autofree char *file = shown_text(given->file);
+  g_string_append_printf(out, "%s:%u", file, given->line);
 }
 
 static void print_given(GString *out, const struct given *given, const char *path)
@@ -104,7 +120,7 @@ static void print_given(GString *out, const struct given *given, const char *pat
   if (given->typed)
     g_string_append(out, "--set");
   else if (given->line)
-    g_string_append_printf(out, "%s:%u", given->file, given->line);
+    print_place(out, given);
   else
     g_string_append(out, "the file's name");
 }
@@ -162,7 +178,8 @@ static char *config_text(const struct draft *draft, const struct layers *layers,
 {
   g_autoptr(GString) out = g_string_new(NULL);
   const char *system = draft->experiment.system;
-  g_string_append_printf(out, "# %s%s%s: every value, where it comes from and what it means\n", layers->path,
+  g_autofree char *path = shown_text(layers->path);
+  g_string_append_printf(out, "# %s%s%s: every value, where it comes from and what it means\n", path,
                          *system ? ", system " : "", system);
   for (const char *const *section = experiment_sections; *section; section++) {
     g_string_append_printf(out, "\n[%s]\n", *section);

@@ -40,7 +40,7 @@ static const char *const none_or_all[] = {"none", "all", NULL};
 #define DEFAULT(text, about) .fallback = text, .help = about
 
 const struct setting experiment_settings[] = {
-    ROW("experiment", "name", TEXT, TEXT(AT(name)),
+    ROW("experiment", "name", CUSTOM, CUSTOM(name_apply),
         DEFAULT("none", "shown in tables and stored; default: the file's name")),
     ROW("experiment", "seed", UINT64, NUMBER(seed, 1, 0, U64_MAX, ""), DEFAULT("1", "of every random draw")),
     ROW("experiment", "systems", CUSTOM, CUSTOM(systems_apply),

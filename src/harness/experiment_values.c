@@ -28,6 +28,17 @@ static int word_index(const char *const *words, const char *text, GError **error
   return -1;
 }
 
+/* Any text, "none" too: one of that name is as good as others. */
+gboolean name_apply(const struct setting *setting, void *base, const char *text, GError **error)
+{
+  struct experiment *experiment = base;
+  (void)setting;
+  (void)error;
+  g_free(experiment->name);
+  experiment->name = g_strdup(text);
+  return TRUE;
+}
+
 gboolean systems_apply(const struct setting *setting, void *base, const char *text, GError **error)
 {
   struct experiment *experiment = base;

@@ -8,6 +8,7 @@
 
 #include "harness/setting.h"
 
+gboolean name_apply(const struct setting *setting, void *base, const char *text, GError **error);
 gboolean systems_apply(const struct setting *setting, void *base, const char *text, GError **error);
 gboolean staging_apply(const struct setting *setting, void *base, const char *text, GError **error);
 gboolean active_apply(const struct setting *setting, void *base, const char *text, GError **error);

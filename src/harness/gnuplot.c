@@ -57,15 +57,15 @@ static gboolean wait_for(GPid process, const char *complaint, GError **error)
   return FALSE;
 }
 
-gboolean gnuplot_run(const char *script, GError **error)
+gboolean gnuplot_run(const char *script, int out, GError **error)
 {
   char *argv[] = {(char[]){"gnuplot"}, (char[]){"-"}, NULL};
   g_autoptr(GError) failure = NULL;
   GPid process;
   int input, complaints;
-  GSpawnFlags flags = G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD | G_SPAWN_STDOUT_TO_DEV_NULL;
-  if (!g_spawn_async_with_pipes(NULL, argv, NULL, flags, NULL, NULL, &process, &input, NULL, &complaints,
-                                &failure)) {
+  GSpawnFlags flags = G_SPAWN_SEARCH_PATH | G_SPAWN_DO_NOT_REAP_CHILD;
+  if (!g_spawn_async_with_pipes_and_fds(NULL, (const char *const *)argv, NULL, flags, NULL, NULL, -1, out, -1,
+                                        NULL, NULL, 0, &process, &input, NULL, &complaints, &failure)) {
     const char *hint = failure->code == G_SPAWN_ERROR_NOENT
                            ? "gnuplot is not installed: apt-get install gnuplot-nox"
                            : failure->message;
@@ -77,14 +77,33 @@ gboolean gnuplot_run(const char *script, GError **error)
   return wait_for(process, complaint, error);
 }
 
+/* Characters of `doubled` twice, control characters and those of `blanked` as spaces. gnuplot reads UTF-8. */
+static char *quote(const char *text, char mark, const char *doubled, const char *blanked)
+{
+  g_autofree char *valid = g_utf8_make_valid(text, -1);
+  GString *quoted = g_string_new(NULL);
+  g_string_append_c(quoted, mark);
+  for (const char *c = valid; *c; c++) {
+    gboolean blank = g_ascii_iscntrl(*c) || strchr(blanked, *c);
+    if (!blank && strchr(doubled, *c))
+      g_string_append_c(quoted, *c);
+    g_string_append_c(quoted, blank ? ' ' : *c);
+  }
+  g_string_append_c(quoted, mark);
+  return g_string_free(quoted, FALSE);
+}
+
 char *gnuplot_quote(const char *text)
 {
-  g_autoptr(GString) quoted = g_string_new("'");
-  for (; *text; text++) {
-    if (*text == '\'')
-      g_string_append_c(quoted, '\'');
-    g_string_append_c(quoted, g_ascii_iscntrl(*text) ? ' ' : *text);
-  }
-  g_string_append_c(quoted, '\'');
-  return g_strdup(quoted->str);
+  return quote(text, '\'', "'", "");
+}
+
+char *gnuplot_quote_label(const char *text)
+{
+  return quote(text, '\'', "'%", "");
+}
+
+char *gnuplot_data_label(const char *text)
+{
+  return quote(text, '"', "%", "\"\\");
 }

@@ -7,6 +7,7 @@
 #include "harness/experiment.h"
 #include "harness/nearest.h"
 #include "harness/resolve.h"
+#include "harness/shown.h"
 
 static gboolean speedup_apply(const struct setting *setting, void *base, const char *text, GError **error);
 
@@ -167,9 +168,11 @@ static gboolean hardware_of(const struct keyfile *keyfile, struct hardware *hard
   if (!section)
     return FALSE;
   memset(hardware, 0, sizeof *hardware);
-  g_autofree char *name = g_path_get_basename(keyfile->path);
+  g_autofree char *leaf = g_path_get_basename(keyfile->path), *name = g_utf8_make_valid(leaf, -1);
   if (g_str_has_suffix(name, ".ini"))
     name[strlen(name) - strlen(".ini")] = '\0';
+  if (strlen(name) >= sizeof hardware->name)
+    *g_utf8_find_prev_char(name, name + sizeof hardware->name) = '\0'; /* not amid a character */
   g_strlcpy(hardware->name, name, sizeof hardware->name);
   for (const struct setting *row = hardware_settings; row->key; row++)
     if (!setting_apply(row, hardware, row->fallback, error))
@@ -204,6 +207,7 @@ gboolean hardware_print(GString *out, const char *path, const char *const *overr
 {
   g_autoptr(Keyfile) keyfile = keyfile_load(path, error);
   const struct keyfile_section *section = keyfile ? only_section(keyfile, error) : NULL;
+  g_autofree char *shown = shown_text(path); /* in a comment, which a line end would end */
   if (!section)
     return FALSE;
   for (const struct setting *row = hardware_settings; row->key; row++) {
@@ -212,7 +216,7 @@ gboolean hardware_print(GString *out, const char *path, const char *const *overr
     if (g_strv_contains(overridden, row->key))
       g_string_append(out, "overridden above; ");
     if (entry)
-      g_string_append_printf(out, "%s:%u", path, entry->line);
+      g_string_append_printf(out, "%s:%u", shown, entry->line);
     else
       g_string_append(out, "default");
     g_string_append_printf(out, "%s%s; %s\n", *row->unit ? ", " : "", row->unit, row->help);

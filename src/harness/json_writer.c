@@ -75,7 +75,7 @@ void json_array_close(struct json_writer *json)
 
 void json_key(struct json_writer *json, const char *key)
 {
-  check(yajl_gen_string(json->gen, (const unsigned char *)key, strlen(key)));
+  json_string(json, key);
 }
 
 void json_string(struct json_writer *json, const char *text)

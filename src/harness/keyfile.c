@@ -67,6 +67,11 @@ static gboolean is_name(const char *text, const char *extra)
   return *text != '\0';
 }
 
+gboolean keyfile_is_key(const char *text)
+{
+  return is_name(text, "_-.");
+}
+
 /* One blank between words, so that `[system  mps]` is the same section as `[system mps]`. */
 static char *squeeze(const char *text)
 {
@@ -121,7 +126,7 @@ static gboolean entry_add(struct reader *reader, const char *text, GError **erro
     return input_error(error, path, reader->line, "expected key = value, found \"%s\"", text);
   g_autofree char *key = g_strstrip(g_strndup(text, (gsize)(equals - text)));
   g_autofree char *value = g_strstrip(g_strdup(equals + 1));
-  if (!is_name(key, "_-."))
+  if (!keyfile_is_key(key))
     return input_error(error, path, reader->line,
                        "expected a key of letters, digits, \"_\", \"-\", \".\" before \"=\", found \"%s\"",
                        key);

@@ -41,6 +41,9 @@ void keyfile_free(struct keyfile *keyfile);
 typedef struct keyfile Keyfile; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Keyfile, keyfile_free)
 
+/* A key may have this name: letters, digits, `_`, `-`, `.`. */
+gboolean keyfile_is_key(const char *text);
+
 /* NULL if there is none. */
 const struct keyfile_section *keyfile_section(const struct keyfile *keyfile, const char *name);
 const struct keyfile_entry *keyfile_entry(const struct keyfile_section *section, const char *key);

@@ -3,9 +3,37 @@
 
 #include <errno.h>
 #include <glib/gstdio.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "harness/command.h"
+
+#define NAME_BYTES_MAX 180 /* leaves room for endings in 255 */
+
+char *output_file_default(const char *name, const char *ending)
+{
+  g_autofree char *leaf = g_utf8_make_valid(name, -1);
+  if (strlen(leaf) > NAME_BYTES_MAX)
+    *g_utf8_find_prev_char(leaf, leaf + NAME_BYTES_MAX + 1) = '\0';
+  g_strdelimit(leaf, "/", '_');
+  if (*leaf == '.')
+    *leaf = '_';
+  return g_strconcat(OUTPUT_FOLDER "/", leaf, ending, NULL);
+}
+
+gboolean output_name_check(const char *path, const char *longest_ending, GError **error)
+{
+  g_autofree char *folder = g_path_get_dirname(path), *leaf = g_path_get_basename(path);
+  long found = pathconf(folder, _PC_NAME_MAX);
+  size_t most = found > 0 ? (size_t)found : NAME_MAX, ending = strlen(longest_ending);
+  return strlen(leaf) + ending <= most ||
+         input_error(error, path, 0,
+                     "expected a name of at most %zu bytes, found %zu: the file system takes %zu, and "
+                     "\"%s\" must have room",
+                     most - ending, strlen(leaf), most, longest_ending);
+}
 
 gboolean output_file_check(const char *path, gboolean force, GError **error)
 {
@@ -22,7 +50,7 @@ gboolean output_file_check(const char *path, gboolean force, GError **error)
     return input_error(error, path, 0, "cannot write: %s", g_strerror(errno));
   }
   g_autofree char *folder = g_path_get_dirname(path);
-  return command_can_write_in(folder, path, error);
+  return output_name_check(path, ".partial-journal", error) && command_can_write_in(folder, path, error);
 }
 
 gboolean output_files_differ(const char *a, const char *b, GError **error)

@@ -8,9 +8,11 @@
 #include "harness/plot_part.h"
 #include "harness/plot_plan.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 const struct plot_kind plot_kinds[] = {
     {"latency-cdf", plot_latency_cdf},
@@ -24,13 +26,15 @@ const struct plot_kind plot_kinds[] = {
 
 struct output_format {
   const char *extension, *terminal;
+  const char *end; /* stands in the last bytes of a file that is whole */
 };
 
 /* noenhanced: an underscore in a name is an underscore. */
 static const struct output_format formats[] = {
-    {".png", "pngcairo noenhanced size 1280,800 font 'Sans,14' linewidth 1.4 background '#ffffff'"},
-    {".svg", "svg noenhanced size 960,600 dynamic font 'Sans,13' linewidth 1.2 background '#ffffff'"},
-    {".pdf", "pdfcairo noenhanced size 8in,5in font 'Sans,12' linewidth 1.4 background '#ffffff'"},
+    {".png", "pngcairo noenhanced size 1280,800 font 'Sans,14' linewidth 1.4 background '#ffffff'", "IEND"},
+    {".svg", "svg noenhanced size 960,600 dynamic font 'Sans,13' linewidth 1.2 background '#ffffff'",
+     "</svg>"},
+    {".pdf", "pdfcairo noenhanced size 8in,5in font 'Sans,12' linewidth 1.4 background '#ffffff'", "%%EOF"},
 };
 
 struct style {
@@ -103,34 +107,34 @@ gboolean plot_output_check(const char *path, GError **error)
   return find_format(path, error) && output_file_check(path, TRUE, error);
 }
 
-gboolean plot_preamble(GString *script, const char *path, const char *output, const char *title,
-                       gboolean estimated, GError **error)
+gboolean plot_preamble(GString *script, const char *path, const char *title, gboolean estimated,
+                       GError **error)
 {
   const struct output_format *format = find_format(path, error);
   if (!format)
     return FALSE;
-  g_autofree char *quoted = gnuplot_quote(output), *quoted_title = gnuplot_quote(title);
+  g_autofree char *quoted_title = gnuplot_quote(title);
   g_string_append_printf(
       script,
-      "set encoding utf8\nset terminal %s\nset output %s\nset title %s font ',17'\n"
+      "set encoding utf8\nset terminal %s\nset output\nset title %s font ',17'\n"
       "set key outside right top Left reverse samplen 3.6 spacing 1.25\n"
       "set border 3 lc rgb '#555555'\nset tics nomirror out\nset grid lc rgb '#dddddd' lt 1 lw 0.6\n"
       "set bmargin 4.5\n",
-      format->terminal, quoted, quoted_title);
+      format->terminal, quoted_title);
   if (estimated)
     g_string_append(script, "set label 'uses estimated profiles' at screen 0.99,0.025 right font ',11' "
                             "textcolor rgb '#555555'\n");
   return TRUE;
 }
 
-gboolean plot_begin(struct plot *plot, const char *path, const char *output, GError **error)
+gboolean plot_begin(struct plot *plot, const char *path, GError **error)
 {
   if (!find_format(path, error))
     return FALSE;
   if (plot->runs->len == 0)
     return input_error(error, store_path(plot->reader), 0, "holds no run");
-  return plot_preamble(plot->script, path, output, plot_run(plot, 0)->experiment,
-                       any_notice(plot, "estimated"), error);
+  return plot_preamble(plot->script, path, plot_run(plot, 0)->experiment, any_notice(plot, "estimated"),
+                       error);
 }
 
 /* A line or bar is called by its system alone. */
@@ -147,7 +151,7 @@ static gboolean check_points(const struct store_reader *reader, const GPtrArray 
 }
 
 char *plot_script(struct store_reader *reader, const char *kind, const struct plot_options *options,
-                  const char *path, const char *output, GError **error)
+                  const char *path, GError **error)
 {
   static const struct plot_options defaults;
   const struct plot_kind *chosen = find_kind(kind, error);
@@ -161,43 +165,49 @@ char *plot_script(struct store_reader *reader, const char *kind, const struct pl
   g_autoptr(GString) script = g_string_new(NULL);
   struct plot plot = {
       .reader = reader, .runs = runs, .script = script, .options = options ? options : &defaults};
-  return plot_begin(&plot, path, output, error) && chosen->write(&plot, error) ? g_strdup(script->str) : NULL;
+  return plot_begin(&plot, path, error) && chosen->write(&plot, error) ? g_strdup(script->str) : NULL;
 }
 
-/* gnuplot reports a file that it cannot write on its error stream only, with success: so the folder is tried
- * first. */
-static gboolean try_output(const char *output, GError **error)
+/* gnuplot says nothing of what it could not write. */
+static gboolean is_whole(int fd, const struct output_format *format)
 {
-  FILE *file = g_fopen(output, "w");
-  if (!file)
-    return input_error(error, output, 0, "cannot write: %s", g_strerror(errno));
-  fclose(file);
-  return TRUE;
+  char end[64];
+  off_t size = lseek(fd, 0, SEEK_END), from = MAX(size - (off_t)sizeof end, 0);
+  ssize_t got = size > 0 ? pread(fd, end, sizeof end, from) : 0;
+  return got > 0 && memmem(end, (size_t)got, format->end, strlen(format->end)) != NULL;
 }
 
-static gboolean keep_output(const char *output, const char *path, GError **error)
+static gboolean draw(const char *script, int fd, const char *path, GError **error)
 {
-  GStatBuf info;
-  if (g_stat(output, &info) == 0 && info.st_size > 0 && g_rename(output, path) == 0)
-    return TRUE;
-  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: gnuplot wrote no figure", path);
-  return FALSE;
-}
-
-gboolean plot_finish(const char *script, const char *output, const char *path, GError **error)
-{
-  if (!try_output(output, error))
+  if (!gnuplot_run(script, fd, error))
     return FALSE;
-  if (gnuplot_run(script, error) && keep_output(output, path, error))
+  if (is_whole(fd, find_format(path, NULL)))
     return TRUE;
-  g_unlink(output);
+  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: gnuplot wrote no whole figure", path);
   return FALSE;
+}
+
+gboolean plot_finish(const char *script, const char *path, GError **error)
+{
+  g_autofree char *partial = g_strconcat(path, ".partial", NULL);
+  int fd = open(partial, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (fd < 0)
+    return input_error(error, partial, 0, "cannot write: %s", g_strerror(errno));
+  gboolean good = draw(script, fd, path, error);
+  close(fd);
+  if (good && g_rename(partial, path) != 0) {
+    g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: cannot rename to %s: %s", partial, path,
+                g_strerror(errno));
+    good = FALSE;
+  }
+  if (!good)
+    g_unlink(partial);
+  return good;
 }
 
 gboolean plot_write(struct store_reader *reader, const char *kind, const struct plot_options *options,
                     const char *path, GError **error)
 {
-  g_autofree char *output = g_strconcat(path, ".partial", NULL);
-  g_autofree char *script = plot_script(reader, kind, options, path, output, error);
-  return script && plot_finish(script, output, path, error);
+  g_autofree char *script = plot_script(reader, kind, options, path, error);
+  return script && plot_finish(script, path, error);
 }

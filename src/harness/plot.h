@@ -23,11 +23,11 @@ struct plot_kind {
 /* All kinds, ended by one without a name. */
 extern const struct plot_kind plot_kinds[];
 
-/* The gnuplot script of a figure that will be written to the file `output` in the format of path's extension.
+/* The gnuplot script of a figure in the format of path's extension, which goes to gnuplot's standard output.
  * options: NULL, none. NULL + DM_ERROR_INPUT: unknown kind or extension, or rows that were not stored (the
  * message says which setting stores them). Free with g_free. */
 char *plot_script(struct store_reader *reader, const char *kind, const struct plot_options *options,
-                  const char *path, const char *output, GError **error);
+                  const char *path, GError **error);
 /* Before any work: the path's extension is one that figures are drawn in, and output_file_check. A figure
  * that is there is replaced: it can be drawn again. */
 gboolean plot_output_check(const char *path, GError **error);

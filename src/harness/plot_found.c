@@ -30,8 +30,8 @@ static void write_bars(struct plot *plot)
   g_string_append(plot->script, "$bars << END\n");
   for (guint i = 0; i < plot->runs->len; i++) {
     const struct stored_run *run = plot_run(plot, i);
-    g_autofree char *name = g_strdelimit(g_strdup(run->system), "\"\\\r\n\t", ' ');
-    g_string_append_printf(plot->script, "\"%s\"", name);
+    g_autofree char *name = gnuplot_data_label(run->system);
+    g_string_append(plot->script, name);
     for (size_t part = 0; part < PARTS; part++) {
       g_string_append_c(plot->script, ' ');
       double requests = (double)MAX(run->figures.requests, 1);

@@ -17,15 +17,15 @@ const struct stored_run *plot_run(const struct plot *plot, guint index);
 char *plot_style(const char *system, guint index, const char *dash);
 void plot_number(GString *script, double value);
 
-/* Begins the script of a figure that goes to the file `output`: format of path's extension, title, common
- * looks. FALSE + DM_ERROR_INPUT: unknown extension, or no run. */
-gboolean plot_begin(struct plot *plot, const char *path, const char *output, GError **error);
+/* Begins the script of a figure: format of path's extension, title, common looks. FALSE + DM_ERROR_INPUT:
+ * unknown extension, or no run. */
+gboolean plot_begin(struct plot *plot, const char *path, GError **error);
 /* The same where there is no plot: format, title, common looks, and a line at the foot if profiles are
  * estimated. */
-gboolean plot_preamble(GString *script, const char *path, const char *output, const char *title,
-                       gboolean estimated, GError **error);
-/* Runs the script of a figure for `output` and makes it path's file. */
-gboolean plot_finish(const char *script, const char *output, const char *path, GError **error);
+gboolean plot_preamble(GString *script, const char *path, const char *title, gboolean estimated,
+                       GError **error);
+/* Runs the script into path.partial and makes that path's file. */
+gboolean plot_finish(const char *script, const char *path, GError **error);
 
 /* Lines of latency distributions: the plot command so far, and the span of latencies in ns. */
 struct latency_lines {

@@ -78,7 +78,7 @@ static void write_axes(GString *script, const struct plan_figure *figure)
     return;
   g_string_append(script, "set xtics (");
   for (guint i = 0; figure->values[i]; i++) {
-    g_autofree char *label = gnuplot_quote(figure->values[i]);
+    g_autofree char *label = gnuplot_quote_label(figure->values[i]);
     g_string_append_printf(script, "%s%s %u", i ? ", " : "", label, i);
   }
   g_string_append(script, ")\n");
@@ -86,11 +86,10 @@ static void write_axes(GString *script, const struct plan_figure *figure)
 
 gboolean plot_plan(const struct plan_figure *figure, const char *path, GError **error)
 {
-  g_autofree char *output = g_strconcat(path, ".partial", NULL);
   g_autoptr(GString) script = g_string_new(NULL);
-  if (!plot_preamble(script, path, output, figure->title, figure->estimated, error))
+  if (!plot_preamble(script, path, figure->title, figure->estimated, error))
     return FALSE;
   write_axes(script, figure);
   write_lines(script, figure);
-  return plot_finish(script->str, output, path, error);
+  return plot_finish(script->str, path, error);
 }

@@ -235,7 +235,7 @@ static void write_axes(const struct drawing *d)
     return;
   g_string_append(script, "set xtics (");
   for (guint i = 0; i < axis->count; i++) {
-    g_autofree char *label = gnuplot_quote(axis->values[i]);
+    g_autofree char *label = gnuplot_quote_label(axis->values[i]);
     g_string_append_printf(script, "%s%s ", i ? ", " : "", label);
     plot_number(script, x_number(d, i));
   }
@@ -248,8 +248,7 @@ static void write_bars(struct plot *plot, const struct figure_field *y)
   g_autofree char *name = figure_column(y), *label = gnuplot_quote(name);
   g_string_append(plot->script, "$bars << END\n");
   for (guint i = 0; i < plot->runs->len; i++) {
-    g_autofree char *system = gnuplot_quote(plot_run(plot, i)->system);
-    g_strdelimit(system, "'", '"');
+    g_autofree char *system = gnuplot_data_label(plot_run(plot, i)->system);
     g_string_append_printf(plot->script, "%s ", system);
     plot_number(plot->script, figure_number(&plot_run(plot, i)->figures, y));
     g_string_append_c(plot->script, '\n');

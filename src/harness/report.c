@@ -1,6 +1,7 @@
 /* The comparison table; see report.h. */
 #include "harness/report.h"
 #include "harness/report_column.h"
+#include "harness/shown.h"
 #include "harness/table.h"
 #include <string.h>
 
@@ -77,7 +78,8 @@ static gboolean print_figures(FILE *out, const struct report_run *runs, size_t c
 /* Prints label and text, wrapped at spaces, further lines indented under the text. */
 static void print_wrapped(FILE *out, const char *label, const char *text)
 {
-  g_auto(GStrv) words = g_strsplit(text, " ", -1);
+  g_autofree char *shown = shown_text(text);
+  g_auto(GStrv) words = g_strsplit(shown, " ", -1);
   size_t indent = (size_t)g_utf8_strlen(label, -1), at = indent;
   fputs(label, out);
   for (char **word = words; *word; word++) {

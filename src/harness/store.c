@@ -187,10 +187,8 @@ struct store *store_create(const char *path, gboolean force, GError **error)
   store->handed_us = g_get_monotonic_time();
   GError *failure = NULL;
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
-  if (sqlite3_open_v2(store->partial, &store->db, flags, NULL) != SQLITE_OK ||
-      !create_tables(store, &failure)) {
-    input_error(error, store->partial, 0, "cannot create the result database: %s",
-                failure ? failure->message : sqlite3_errmsg(store->db));
+  if (!store_open_file(store->partial, flags, &store->db, &failure) || !create_tables(store, &failure)) {
+    input_error(error, store->partial, 0, "cannot create the result database: %s", failure->message);
     g_clear_error(&failure);
     store_abandon(store);
     return NULL;

@@ -4,11 +4,30 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "core/error.h"
 
 #define COPY_BYTES (1 << 20)
+
+/* Of the whole path; SQLite's own limit, of which it does not say that it was met. */
+#define SQLITE_PATH_MOST 500
+
+char *store_sqlite_path(const char *path)
+{
+  return g_path_is_absolute(path) ? g_strdup(path) : g_strconcat("./", path, NULL);
+}
+
+gboolean store_open_file(const char *path, int flags, sqlite3 **db, GError **error)
+{
+  g_autofree char *name = store_sqlite_path(path), *whole = g_canonicalize_filename(path, NULL);
+  if (sqlite3_open_v2(name, db, flags, NULL) == SQLITE_OK)
+    return TRUE;
+  const char *hint = strlen(whole) > SQLITE_PATH_MOST ? "; SQLite takes no path of over 500 bytes" : "";
+  g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s%s", sqlite3_errmsg(*db), hint);
+  return FALSE;
+}
 
 /* Left beside another file of that name, journals would spoil it. */
 static void journals_remove(const char *path)

@@ -3,6 +3,14 @@
 #define DM_STORE_FILES_H
 
 #include <glib.h>
+#include <sqlite3.h>
+
+/* A path as SQLite takes it for the name of this file, whatever it is: "file:x" alone would be an address,
+ * ":memory:" no file. Free with g_free. */
+char *store_sqlite_path(const char *path);
+/* Opens the file of that name; flags as for sqlite3_open_v2. *db must be closed even where it fails: FALSE +
+ * DM_ERROR_FAILED, the reason alone. */
+gboolean store_open_file(const char *path, int flags, sqlite3 **db, GError **error);
 
 /* The database and its journals. None of it need be there. */
 void store_remove(const char *path);

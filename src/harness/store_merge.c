@@ -102,7 +102,8 @@ static gboolean copy_run(sqlite3 *db, const struct merge_source *source, int64_t
     g_set_error(error, DM_ERROR, DM_ERROR_FAILED, "%s: no such file", source->path);
     return FALSE;
   }
-  char *attach = sqlite3_mprintf("ATTACH %Q AS source", source->path);
+  g_autofree char *name = store_sqlite_path(source->path);
+  char *attach = sqlite3_mprintf("ATTACH %Q AS source", name);
   gboolean good = store_execute(db, attach, error);
   sqlite3_free(attach);
   if (good) {
@@ -150,15 +151,14 @@ static sqlite3 *create(const char *partial, GError **error)
   int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   g_autofree char *schema = store_schema_sql();
   GError *failure = NULL;
-  if (sqlite3_open_v2(partial, &db, flags, NULL) == SQLITE_OK &&
+  if (store_open_file(partial, flags, &db, &failure) &&
       store_execute(db,
                     "PRAGMA page_size=4096; PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF; "
                     "PRAGMA cache_size=-16384; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON;",
                     &failure) &&
       store_execute(db, schema, &failure) && store_execute(db, sweep_tables_sql, &failure))
     return db;
-  input_error(error, partial, 0, "cannot create the result database: %s",
-              failure ? failure->message : sqlite3_errmsg(db));
+  input_error(error, partial, 0, "cannot create the result database: %s", failure->message);
   g_clear_error(&failure);
   sqlite3_close(db);
   return NULL;

@@ -1,6 +1,7 @@
 /* Reads result databases; see store.h and store_schema.h. */
 #include "core/error.h"
 #include "harness/figures.h"
+#include "harness/store_files.h"
 #include "harness/store_schema.h"
 
 struct store_reader {
@@ -86,8 +87,9 @@ struct store_reader *store_open(const char *path, GError **error)
   g_autoptr(StoreReader) reader = g_new0(struct store_reader, 1);
   reader->path = g_strdup(path);
   /* For writing where that is allowed: the log of a killed run must be folded in before it can be read. */
-  if (sqlite3_open_v2(path, &reader->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
-    read_failed(reader, error);
+  g_autoptr(GError) failure = NULL;
+  if (!store_open_file(path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, &reader->db, &failure)) {
+    input_error(error, path, 0, "cannot read the result database: %s", failure->message);
     return NULL;
   }
   sqlite3_busy_timeout(reader->db, 10000);

@@ -1,6 +1,8 @@
 /* Aligned tables; see table.h. */
 #include "harness/table.h"
 
+#include "harness/shown.h"
+
 struct cell {
   char *text;
   gboolean mark;
@@ -34,7 +36,8 @@ void table_free(struct table *table)
 
 void table_cell(struct table *table, char *text, gboolean mark)
 {
-  struct cell cell = {.text = text, .mark = mark};
+  struct cell cell = {.text = shown_text(text), .mark = mark};
+  g_free(text);
   g_array_append_val(table->cells, cell);
 }
 

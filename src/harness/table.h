@@ -13,7 +13,8 @@ struct table *table_new(size_t columns, size_t left);
 void table_free(struct table *table);
 typedef struct table Table; /* for g_autoptr */
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Table, table_free)
-/* Appends the next cell, row by row. mark: '*' follows it (or, in colour, it stands out). Takes text. */
+/* Appends the next cell, row by row. mark: '*' follows it (or, in colour, it stands out). Takes text;
+ * shown_text is what is printed. */
 void table_cell(struct table *table, char *text, gboolean mark);
 void table_print(const struct table *table, FILE *out, gboolean colour);
 

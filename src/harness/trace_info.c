@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "harness/json_writer.h"
+#include "harness/shown.h"
 #include "harness/trace_format.h"
 
 #define TOP_MODELS  10u
@@ -107,7 +108,8 @@ void trace_info_table(const struct trace_summary *summary, const struct trace_re
                       const char *path, GString *out)
 {
   g_autoptr(GPtrArray) notices = trace_notices(reader);
-  g_string_append_printf(out, "%s: %s, format %s\n", path, kind_names[summary->kind], summary->format);
+  g_autofree char *shown = shown_text(path);
+  g_string_append_printf(out, "%s: %s, format %s\n", shown, kind_names[summary->kind], summary->format);
   count_line(out, "rows", summary->rows);
   count_line(out, "skipped", trace_rows_skipped(reader));
   if (summary->kind == TRACE_NODES)

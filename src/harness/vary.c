@@ -173,6 +173,10 @@ struct axis *axis_new(const char *key, char **values)
 
 struct axis *axis_parse(const char *text, GError **error)
 {
+  if (!layers_is_plain(text)) {
+    input_error(error, "--vary", 0, "expected KEY=A,B,… of UTF-8 text without \"#\" or control characters");
+    return NULL;
+  }
   g_autofree char *file = g_strdup_printf("--vary %s", text);
   const char *equals = strchr(text, '=');
   if (!equals) {

@@ -55,7 +55,7 @@ Test(plot, latency_cdf_is_that_of_the_requests)
   char *folder = fixture_folder();
   g_autofree char *database = fixture_database(folder, (struct fixture_options){0});
   g_autoptr(StoreReader) reader = store_open(database, NULL);
-  g_autofree char *script = plot_script(reader, "latency-cdf", NULL, "x.png", "x.png.partial", NULL);
+  g_autofree char *script = plot_script(reader, "latency-cdf", NULL, "x.png", NULL);
   g_autoptr(GArray) exact = g_array_new(FALSE, FALSE, sizeof(double));
   for (uint64_t id = 0; id < FIXTURE_REQUESTS; id++) {
     struct request_row row = fixture_request(1, id);
@@ -76,7 +76,7 @@ Test(plot, found_adds_up_to_all_requests)
   char *folder = fixture_folder();
   g_autofree char *database = fixture_database(folder, (struct fixture_options){0});
   g_autoptr(StoreReader) reader = store_open(database, NULL);
-  g_autofree char *script = plot_script(reader, "found", NULL, "x.png", "x.png.partial", NULL);
+  g_autofree char *script = plot_script(reader, "found", NULL, "x.png", NULL);
   cr_assert(strstr(script, "\"distmind\" 50 9 10 0 30 0 1\n"), "%s", script);
   cr_assert(!strstr(script, "local SSD"), "a part that nobody has stands in the legend");
   cr_assert(strstr(script, "uses estimated profiles"));
@@ -96,7 +96,7 @@ Test(plot, says_what_was_not_stored)
                                          {"found", NULL}};
   for (size_t i = 0; i < G_N_ELEMENTS(wants); i++) {
     g_autoptr(GError) error = NULL;
-    g_autofree char *script = plot_script(reader, wants[i][0], NULL, "x.png", "x.png.partial", &error);
+    g_autofree char *script = plot_script(reader, wants[i][0], NULL, "x.png", &error);
     cr_assert_eq(script == NULL, wants[i][1] != NULL);
     cr_assert(script ||
               (g_error_matches(error, DM_ERROR, DM_ERROR_INPUT) && strstr(error->message, wants[i][1])));
