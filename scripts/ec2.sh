@@ -50,7 +50,8 @@ Example:
   scripts/ec2.sh down trial'
 
 ami_parameter=/aws/service/deeplearning/ami/x86_64/base-with-single-cuda-ubuntu-24.04/latest/ami-id
-export AWS_PAGER= LC_ALL=C.UTF-8
+export AWS_PAGER='' LC_ALL=C.UTF-8
+# shellcheck source=scripts/ec2_there.sh
 source "$(dirname "$0")/ec2_there.sh"
 
 fail() { echo "ec2.sh: $*" >&2; exit 1; }
@@ -188,10 +189,10 @@ tags() {
 
 refuse_what_is_there() {
   local rows groups
-  rows=$(find_instances "$(of_cluster)") || exit 1
+  rows=$(find_instances "$(of_cluster "$name")") || exit 1
   [ -z "$rows" ] || fail "$name has machines already: \`scripts/ec2.sh status $name\`, \`scripts/ec2.sh down $name\`"
-  groups=$(find_placement_groups "$(of_cluster)") || exit 1
-  groups+=$(find_security_groups "$(of_cluster)") || exit 1
+  groups=$(find_placement_groups "$(of_cluster "$name")") || exit 1
+  groups+=$(find_security_groups "$(of_cluster "$name")") || exit 1
   [ -z "$groups" ] || fail "$name has groups already, and no machines: \`scripts/ec2.sh down $name\` deletes them"
 }
 
@@ -289,7 +290,7 @@ await_machines() {
       echo "$rows"
       return
     fi
-    [ $try -eq $tries ] || sleep "$pause_s"
+    [ "$try" -eq "$tries" ] || sleep "$pause_s"
   done
   note "$ready of ${#launched[@]} machines run and have a private and a public address; the others do not get them"
   return 1
@@ -335,16 +336,16 @@ up() {
 
 status() {
   local rows placement security
-  rows=$(find_machines "$(of_cluster)") || exit 1
-  placement=$(find_placement_groups "$(of_cluster)") || exit 1
-  security=$(find_security_groups "$(of_cluster)") || exit 1
+  rows=$(find_machines "$(of_cluster "$name")") || exit 1
+  placement=$(find_placement_groups "$(of_cluster "$name")") || exit 1
+  security=$(find_security_groups "$(of_cluster "$name")") || exit 1
   if [ -n "$rows" ]; then print_machines <<<"$rows"; else echo "$name: no machines"; fi
   [ -z "$placement$security" ] || echo "groups: $(xargs <<<"$placement $security")"
 }
 
 down() {
   status
-  end_all "$(of_cluster)" || fail "not all of $name could be ended, and it may cost money; call \`scripts/ec2.sh down $name\` again"
+  end_all "$(of_cluster "$name")" || fail "not all of $name could be ended, and it may cost money; call \`scripts/ec2.sh down $name\` again"
   echo "$name: nothing is left"
 }
 

@@ -1,5 +1,6 @@
 # What of a cluster there is on EC2, and its end: for scripts/ec2.sh, which sources this. Of machines, rows of tabs are what
-# `aws` answers to machine_query.
+# `aws` answers to machine_query. DISTMIND_EC2_PAUSE_S: for tests, which need not wait.
+# shellcheck shell=bash
 
 alive=Name=instance-state-name,Values=pending,running,shutting-down,stopping,stopped
 # What is asked of machines, and in which order; print_machines and write_machines take it apart.
@@ -22,7 +23,7 @@ find_machines() { ask "$machine_query" ec2 describe-instances --filters "$1" "$a
 find_instances() { ask 'Reservations[].Instances[].[InstanceId]' ec2 describe-instances --filters "$1" "$alive"; }
 find_placement_groups() { ask 'PlacementGroups[].[GroupName]' ec2 describe-placement-groups --filters "$1"; }
 find_security_groups() { ask 'SecurityGroups[].[GroupId]' ec2 describe-security-groups --filters "$1"; }
-of_cluster() { echo "Name=tag:distmind-cluster,Values=$name"; }
+of_cluster() { echo "Name=tag:distmind-cluster,Values=$1"; }
 
 # Rows of machine_query in the order of pools and of places in them.
 order_machines() {
@@ -59,10 +60,11 @@ end_once() {
   fi
   # AWS deletes none of these while an instance, known to a search or not, is in it.
   found=$(find_security_groups "$1") || return
-  for id in $(printf '%s\n' "$found" "$group" | sort -u); do
+  found=$(printf '%s\n' "$found" "$group" | sort -u)
+  group='' # by the next time a search knows of it
+  for id in $found; do
     aws ec2 delete-security-group --group-id "$id" --output text >/dev/null || return
     note "deleted security group $id"
-    group=''
   done
   found=$(find_placement_groups "$1") || return
   for id in $found; do
