@@ -55,7 +55,7 @@ export AWS_PAGER='' LC_ALL=C.UTF-8
 source "$(dirname "$0")/ec2_there.sh"
 
 fail() { echo "ec2.sh: $*" >&2; exit 1; }
-misused() { echo "ec2.sh: $*" >&2; exit 2; }
+misused() { echo "ec2.sh: ${*//[[:cntrl:]]/?}" >&2; exit 2; }
 note() { echo "ec2.sh: $*" >&2; }
 
 # --- what was asked for
@@ -282,13 +282,13 @@ launch_role() {
 # Rows of the machines of this launch, once all have both addresses.
 await_machines() {
   local rows='' try ready
-  aws ec2 wait instance-running --instance-ids "${launched[@]}" || return
+  aws ec2 wait instance-running --instance-ids "${launched[@]}" || return 1
   for ((try = 1; try <= tries; try++)); do
-    rows=$(find_machines "Name=tag:distmind-launch,Values=$launch") || return
+    rows=$(find_machines "Name=tag:distmind-launch,Values=$launch") || return 1
     ready=$(awk -F '\t' '$5 == "running" && $6 ~ /^[0-9.]+$/ && $7 ~ /^[0-9.]+$/' <<<"$rows" | grep -c .)
     if [ "$ready" -eq ${#launched[@]} ]; then
       echo "$rows"
-      return
+      return 0
     fi
     [ "$try" -eq "$tries" ] || sleep "$pause_s"
   done
@@ -298,7 +298,7 @@ await_machines() {
 
 # write_machines ROWS: whole or not at all. Nothing that came meanwhile is replaced without --force.
 write_machines() {
-  partial=$(mktemp "$out.XXXXXX") || return
+  partial=$(mktemp "$out.XXXXXX") || return 1
   {
     echo "# EC2 cluster $name, of $(date -u '+%Y-%m-%d %H:%M UTC'); its machines end by themselves after $hours h, or: scripts/ec2.sh down $name"
     order_machines <<<"$1" | awk -F '\t' -v user="$user" '{ printf "%-14s %-28s %s\n", $1, user "@" $7, $6 }'

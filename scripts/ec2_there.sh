@@ -14,7 +14,7 @@ tries=10 pause_s=${DISTMIND_EC2_PAUSE_S:-6}
 ask() {
   local query=$1 text
   shift
-  text=$(aws "$@" --query "$query" --output text) || return
+  text=$(aws "$@" --query "$query" --output text) || return 1
   [ -z "$text" ] || [ "$text" = None ] || printf '%s\n' "$text"
 }
 
@@ -43,6 +43,7 @@ print_machines() {
 }
 
 # --- ending
+# From a trap too, where a `return` without a status would give that of before the trap.
 
 # What this process made itself: a search by tags may not know of it yet.
 launched=() group=''
@@ -50,25 +51,25 @@ launched=() group=''
 # end_once FILTER: what has the tag, and what this process made.
 end_once() {
   local found id ids
-  found=$(find_instances "$1") || return
+  found=$(find_instances "$1") || return 1
   mapfile -t ids < <(printf '%s\n' "$found" "${launched[@]+"${launched[@]}"}" | sed '/^$/d' | sort -u)
   if [ ${#ids[@]} -gt 0 ]; then
-    aws ec2 terminate-instances --instance-ids "${ids[@]}" --output text >/dev/null || return
+    aws ec2 terminate-instances --instance-ids "${ids[@]}" --output text >/dev/null || return 1
     note "waiting until ${#ids[@]} instances are terminated: ${ids[*]}"
-    aws ec2 wait instance-terminated --instance-ids "${ids[@]}" || return
+    aws ec2 wait instance-terminated --instance-ids "${ids[@]}" || return 1
     launched=()
   fi
   # AWS deletes none of these while an instance, known to a search or not, is in it.
-  found=$(find_security_groups "$1") || return
+  found=$(find_security_groups "$1") || return 1
   found=$(printf '%s\n' "$found" "$group" | sort -u)
   group='' # by the next time a search knows of it
   for id in $found; do
-    aws ec2 delete-security-group --group-id "$id" --output text >/dev/null || return
+    aws ec2 delete-security-group --group-id "$id" --output text >/dev/null || return 1
     note "deleted security group $id"
   done
-  found=$(find_placement_groups "$1") || return
+  found=$(find_placement_groups "$1") || return 1
   for id in $found; do
-    aws ec2 delete-placement-group --group-name "$id" --output text >/dev/null || return
+    aws ec2 delete-placement-group --group-name "$id" --output text >/dev/null || return 1
     note "deleted placement group $id"
   done
 }
@@ -77,7 +78,7 @@ end_once() {
 end_all() {
   local try
   for ((try = 1; try <= tries; try++)); do
-    end_once "$1" && return
+    end_once "$1" && return 0
     [ $try -eq $tries ] || sleep "$pause_s"
   done
   return 1

@@ -17,8 +17,10 @@ expect() {
   local name=$1
   tested=$((tested + 1))
   mkdir "$folder/$name" && cd "$folder/$name" || exit 1
+  # Not in a condition, where set -e would count for nothing.
   (set -e; export FAKE_AWS=$folder/$name/aws; "$name") >"$folder/$name.log" 2>&1
-  if [ $? -eq 0 ]; then
+  local status=$?
+  if [ $status -eq 0 ]; then
     echo "[PASS] ec2::$name"
   else
     echo "[FAIL] ec2::$name"
@@ -40,21 +42,24 @@ exits() {
 
 # alive [TEXT]: the instances that are not terminated, with TEXT in what is known of them.
 alive() { grep -L '^state=terminated' aws/instances/* 2>/dev/null | xargs -r grep -l -- "${1-}" | wc -l; }
+groups() { find aws/placement aws/security -type f -printf '%f\n' | sort | xargs; }
 nothing_left() {
-  [ "$(alive)" -eq 0 ] && [ -z "$(find aws/placement aws/security -type f)" ] || { echo 'something is left:'; find aws -type f; return 1; }
-  compgen -G 'machines.txt*' && return 1
-  return 0
+  if [ "$(alive)" -ne 0 ] || [ -n "$(groups)" ] || compgen -G 'machines.txt*' >/dev/null; then
+    echo 'something is left:'
+    find . -type f
+    return 1
+  fi
 }
 
 launches_tells_and_ends() {
   up trial --hours 3 --root-gb 150 >out
   sed -E 's/ +/ /g' machines.txt >squeezed
-  private=($(sed -n 's/^private=//p' $(grep -l 'distmind-role=memory-server' aws/instances/* | xargs grep -l '^index=0')))
+  first=$(grep -l 'distmind-role=memory-server' aws/instances/* | xargs grep -l '^index=0' | xargs sed -n 's/^private=//p')
   [ "$(grep -c . squeezed)" -eq 5 ]
   sed -n 1p squeezed | grep -qE '^# EC2 cluster trial, of 20.* scripts/ec2.sh down trial$'
   sed -n 2p squeezed | grep -qE '^controller ubuntu@203\.0\.113\.[0-9]+ 10\.0\.0\.[0-9]+$'
   sed -n 3p squeezed | grep -qE '^gpu-server ubuntu@203\.0\.113\.[0-9]+ 10\.0\.0\.[0-9]+$'
-  sed -n 4p squeezed | grep -qE "^memory-server ubuntu@203\.0\.113\.[0-9]+ ${private[0]}$"
+  sed -n 4p squeezed | grep -qE "^memory-server ubuntu@203\.0\.113\.[0-9]+ $first$"
   sed -n 5p squeezed | grep -qE '^memory-server ubuntu@203\.0\.113\.[0-9]+ 10\.0\.0\.[0-9]+$'
   grep -q 'scripts/ec2.sh down trial' out
   grep -qxF 'volume=DeviceName=/dev/sda1 Ebs.VolumeSize=150 Ebs.VolumeType=gp3 Ebs.Encrypted=true Ebs.DeleteOnTermination=true' aws/instances/* -h
@@ -98,13 +103,15 @@ machines_end_by_themselves() {
   up trial --hours 3 --huge-pages 50 >/dev/null
   [ "$(grep -c 'DeleteOnTermination=true' aws/instances/* -h | sort -u)" = 2 ]
   mkdir -p etc/systemd/system etc/security/limits.d etc/sysctl.d stubs
+  # shellcheck disable=SC2016 # of the stub
   printf '#!/bin/sh\necho "$(basename "$0") $*" >>stubs/log\n' | tee stubs/systemctl stubs/sysctl >stubs/shutdown
   chmod +x stubs/systemctl stubs/sysctl stubs/shutdown
   sed "s,/etc/,etc/,g" aws/user-data.memory-server >boot
   PATH=$PWD/stubs:$PATH bash -e boot
   end=$(sed -n 's/^OnCalendar=//p' etc/systemd/system/distmind-end.timer)
   left=$(($(date -d "$end" +%s) - $(date +%s)))
-  [ $left -gt $((3 * 3600 - 60)) ] && [ $left -le $((3 * 3600)) ]
+  [ $left -gt $((3 * 3600 - 60)) ]
+  [ $left -le $((3 * 3600)) ]
   ! command -v systemd-analyze >/dev/null || systemd-analyze calendar "$end"
   grep -qx 'Persistent=true' etc/systemd/system/distmind-end.timer
   grep -qx 'ExecStart=/usr/sbin/shutdown -h now' etc/systemd/system/distmind-end.service
@@ -112,7 +119,8 @@ machines_end_by_themselves() {
   ! grep -q '^shutdown' stubs/log || return 1
   grep -qx -- '\* - memlock unlimited' etc/security/limits.d/99-distmind.conf
   pages=$(sed -n 's/^vm.nr_hugepages = //p' etc/sysctl.d/99-distmind.conf)
-  [ $((pages * 2048 * 100)) -le "$(awk '$1 == "MemTotal:" { print $2 * 50 }' /proc/meminfo)" ] && [ "$pages" -gt 0 ]
+  [ $((pages * 2048 * 100)) -le "$(awk '$1 == "MemTotal:" { print $2 * 50 }' /proc/meminfo)" ]
+  [ "$pages" -gt 0 ]
   ! grep -q hugepages aws/user-data.controller || return 1
   # Where the timer cannot be had, the machine shuts down all the same.
   printf '#!/bin/sh\nexit 1\n' >stubs/systemctl
@@ -122,33 +130,36 @@ machines_end_by_themselves() {
 
 up_trial=("$ec2" up trial --gpu-server g6.8xlarge --memory-server c5n.18xlargex2 "${usual[@]}")
 
-# each_call HOW: `up` with its first call failing or lost, then its second, until it makes fewer, and comes to its end.
+# each_call HOW FIRST: `up` with its call FIRST failing or lost, then the next, until it makes fewer, and comes to its end.
 each_call() {
   local status
-  for ((made = 1; made < 100; made++)); do
+  for ((made = $2; made < 100; made++)); do
     rm -rf aws
     status=0
     env "FAKE_AWS_$1=$made" FAKE_AWS_BLIND=$((made % 4)) "${up_trial[@]}" >out 2>err || status=$?
     [ "$(wc -l <aws/calls)" -ge $made ] || break
     [ $status -eq 1 ] || { echo "call $made, $1: status $status"; cat err; return 1; }
-    nothing_left || { echo "after call $made, $1: $(sed -n ${made}p aws/calls)"; cat err; return 1; }
-    [ "$(ls aws/instances | wc -l)" -eq 0 ] || grep -q 'nothing of it is left' err
+    nothing_left || { echo "after call $made, $1: $(sed -n "${made}p" aws/calls)"; cat err; return 1; }
+    [ -z "$(find aws/instances -type f)" ] || grep -q 'nothing of it is left' err
   done
   [ $made -gt 15 ] && [ $status -eq 0 ] && [ "$(alive)" -eq 4 ] && [ -s machines.txt ]
 }
-failing_calls_leave_nothing() { each_call FAIL; }
-lost_answers_leave_nothing() { each_call LOST; }
+failing_calls_leave_nothing() { each_call FAIL 1; }
+# Those before are questions: lost or failed is the same.
+lost_answers_leave_nothing() { each_call LOST 8; }
 
 # A call that fails while machines are ended is made again; one that fails before is reported, and `down` may be called again.
 down_may_be_called_again() {
   local n
+  up trial >/dev/null
+  rm machines.txt
+  before=$(wc -l <aws/calls)
+  cp -r aws saved
   for ((n = 1; n < 100; n++)); do
-    rm -rf aws machines.txt
-    up trial >/dev/null
-    before=$(wc -l <aws/calls)
+    rm -rf aws
+    cp -r saved aws
     status=0
     FAKE_AWS_FAIL=$((before + n)) "$ec2" down trial >out 2>err || status=$?
-    rm machines.txt
     [ "$(wc -l <aws/calls)" -ge $((before + n)) ] || break
     if [ $n -le 3 ]; then
       [ $status -eq 1 ]
@@ -162,7 +173,7 @@ down_may_be_called_again() {
   [ $n -gt 8 ]
   # What cannot be deleted, as an instance of another cluster is in it, is said.
   rm -rf aws
-  up trial >/dev/null
+  cp -r saved aws
   cat >aws/instances/i-00000000 <<INSTANCE
 state=running
 born=1
@@ -172,24 +183,26 @@ tag distmind-cluster=another
 INSTANCE
   exits 1 "$ec2" down trial
   grep -q 'not all of trial could be ended' err
-  [ "$(alive 'distmind-cluster=trial')" -eq 0 ] && [ "$(alive 'distmind-cluster=another')" -eq 1 ]
+  [ "$(alive 'distmind-cluster=trial')" -eq 0 ]
+  [ "$(alive 'distmind-cluster=another')" -eq 1 ]
 }
 
 interrupted_it_ends_what_it_made() {
   local signal status
+  declare -A statuses=([TERM]=143 [INT]=130)
   for signal in TERM INT; do
     rm -rf aws
     # A shell without job control has what runs in the background ignore SIGINT.
     FAKE_AWS_HOLD=run-instances env --default-signal=INT "${up_trial[@]}" >out 2>err &
     until=$((SECONDS + 20))
-    until [ -e aws/held ]; do [ $SECONDS -lt $until ] && sleep 0.05; done
+    until [ -e aws/held ]; do [ $SECONDS -lt $until ]; sleep 0.05; done
     kill -$signal $!
     rm aws/held
     status=0
     wait $! || status=$?
-    [ $status -eq $([ $signal = INT ] && echo 130 || echo 143) ] || { echo "status $status"; cat err; return 1; }
+    [ $status -eq "${statuses[$signal]}" ] || { echo "status $status"; cat err; return 1; }
     nothing_left
-    grep -q 'nothing of it is left' err
+    grep -q "nothing of it is left" err || { cat err; return 1; }
   done
 }
 
@@ -203,17 +216,19 @@ clusters_do_not_touch_one_another() {
   : >aws/placement/distmind-c
   exits 1 up c --out c.txt
   grep -q 'already exists' err
-  [ -e aws/placement/distmind-c ] && [ ! -e c.txt ]
+  [ -e aws/placement/distmind-c ]
+  [ ! -e c.txt ]
   "$ec2" down a
   sha256sum -c --quiet before
-  [ "$(alive)" -eq 4 ] && [ "$(alive 'distmind-cluster=b')" -eq 4 ]
-  [ "$(ls aws/placement | xargs)" = 'distmind-b distmind-c' ]
+  [ "$(alive)" -eq 4 ]
+  [ "$(alive 'distmind-cluster=b')" -eq 4 ]
+  [[ "$(groups)" =~ ^distmind-b\ distmind-c\ sg-[0-9a-f]+$ ]]
   # Groups without machines, as a killed script leaves them.
-  for file in $(grep -l 'distmind-cluster=b' aws/instances/*); do sed -i 's/^state=.*/state=terminated/' "$file"; done
+  sed -i 's/^state=.*/state=terminated/' aws/instances/*
   exits 1 up b --out c.txt
   grep -q 'b has groups already' err
   "$ec2" down b
-  [ "$(ls aws/placement aws/security | grep -v : | xargs)" = distmind-c ]
+  [ "$(groups)" = distmind-c ]
 }
 
 efa_goes_by_type() {
@@ -225,10 +240,12 @@ efa_goes_by_type() {
   "$ec2" up trial --gpu-server p4d.24xlargex2 --memory-server c5n.large --controller c5n.18xlarge "${usual[@]}" --force 2>err >out
   [ "$(with)" = 'controller gpu-server gpu-server' ]
   grep -q 'runs will go over TCP' err
-  grep -qx 'gpu-server: 2 p4d.24xlarge, EFA' out && grep -qx 'memory-server: 1 c5n.large, no EFA' out
+  grep -qx 'gpu-server: 2 p4d.24xlarge, EFA' out
+  grep -qx 'memory-server: 1 c5n.large, no EFA' out
   rm -rf aws
   up trial --force --efa off >/dev/null
-  [ "$(with)" = '' ] && [ "$(alive)" -eq 4 ]
+  [ "$(with)" = '' ]
+  [ "$(alive)" -eq 4 ]
   rm -rf aws
   exits 1 up trial --force --efa on --gpu-server g6.xlarge
   grep -q 'g6.xlarge has no EFA' err
@@ -237,7 +254,8 @@ efa_goes_by_type() {
   exits 1 up trial --force --controller t3.micro
   grep -q 'cluster placement groups' err
   exits 1 up trial --force --controller t9.nano
-  [ "$(ls aws/placement aws/security aws/instances | grep -cv -e : -e '^$')" -eq 0 ]
+  [ -z "$(groups)" ]
+  [ -z "$(find aws/instances -type f)" ]
 }
 
 # refused TEXT WORD...: bad usage, in one line with TEXT, before any call.
@@ -284,14 +302,16 @@ bad_usage_makes_no_call() {
   for bad in --help 'up --help' 'up trial --help' 'down -h'; do
     # shellcheck disable=SC2086 # words
     exits 0 "$ec2" $bad
-    grep -q 'Not run on EC2' out && [ ! -e aws ]
+    grep -q 'Not run on EC2' out
+    [ ! -e aws ]
   done
 }
 
 a_file_of_machines_stays() {
   echo mine >machines.txt
   exits 2 up trial
-  grep -q 'exists already' err && [ ! -e aws ]
+  grep -q 'exists already' err
+  [ ! -e aws ]
   # One that comes while machines start: they are ended.
   rm machines.txt
   FAKE_AWS_RACE=$PWD/machines.txt exits 1 up trial
@@ -305,7 +325,8 @@ a_file_of_machines_stays() {
 
 a_dry_run_changes_nothing() {
   exits 0 up trial --dry-run --ssh-user me
-  [ ! -s err ] && [ ! -e machines.txt ]
+  [ ! -s err ]
+  [ ! -e machines.txt ]
   [ "$(grep -c '^aws ' out)" -ge 8 ]
   grep -q '^aws ec2 run-instances .*InterfaceType=efa' out
   ! grep -vE '^(ec2 describe-|ssm get-parameter )' aws/calls || return 1
