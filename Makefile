@@ -10,6 +10,7 @@
 #   src/{core,harness,backend_sim}/*.c   -> libcore.a, libharness.a, libsim.a; main.c -> distmind-sim
 #   src/backend_real/*.c, *.cu           -> libreal.a; main.c -> distmind-real (*.cu where there is nvcc)
 #   tests/MODULE/*.c                     -> tests/MODULE, one Criterion program a folder (real: of whole clusters)
+#   tests/cluster/NAME.sh                of scripts; those that are tests are named in script_tests
 #   tests/rxe/*.c                        -> tests/rxe, run where there are RDMA devices (make check-verbs)
 #   tests/device/*.c                     -> device_check
 #   tests/bench/bench_NAME.c             -> bench/NAME (real_NAME: with libreal)
@@ -101,6 +102,8 @@ real_src := $(filter-out src/backend_real/main.c $(if $(NVCC),src/backend_real/d
 	$(wildcard src/backend_real/*.c))
 cuda_src := $(if $(NVCC),$(wildcard src/backend_real/*.cu))
 test_modules := $(foreach m,core harness backend_sim backend_real e2e real,$(if $(wildcard tests/$(m)/*.c),$(m)))
+# Of tests/cluster, the files that are tests; the others stand in for what they call.
+script_tests := $(addprefix tests/cluster/,ec2.sh)
 bench_src := $(wildcard tests/bench/bench_*.c) $(simgrid_src)
 fuzz_src := $(wildcard tests/fuzz/fuzz_*.c)
 all_src := $(core_src) $(harness_src) $(sim_src) $(real_src) $(cuda_src) $(wildcard src/*/main.c) $(wildcard tests/*/*.c tests/*.c) $(simgrid_src)
@@ -237,9 +240,10 @@ FORCE:
 # Targets for people. Each sets up what it needs, then runs make again: pkg-config answers only once that is installed.
 
 submake = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
-TESTS ?= $(test_modules) threads fuzz
+TESTS ?= $(test_modules) scripts threads fuzz
 tests_chosen = $(filter $(TESTS),$(test_modules))
 threads_chosen = $(if $(filter 1,$(SANITIZE)),,$(if $(filter threads,$(TESTS)),$(threads)))
+scripts_chosen = $(if $(filter scripts,$(TESTS)),$(script_tests))
 slurm_chosen = $(if $(filter slurm,$(TESTS)),tests/slurm/sweep.sh)
 fuzz_chosen = $(if $(filter fuzz,$(TESTS)),$(patsubst tests/fuzz/fuzz_%.c,$(BUILD_ROOT)/asan/fuzz/%,$(fuzz_src)))
 
@@ -249,7 +253,7 @@ help:
 	@echo 'make demo            replay a synthetic trace: the table of the systems compared, and one figure'
 	@echo 'make demo-real       the same on real processes, beside the simulator: no GPU or RDMA is needed'
 	@echo 'make check           all tests, with every parser fuzzed for 5 s; ends with "N passed, N failed, N skipped"'
-	@echo '                     TESTS="core e2e threads fuzz" chooses, FUZZ_CHECK_SECONDS=5, TRACES=FOLDER of real traces'
+	@echo '                     TESTS="core e2e scripts threads fuzz" chooses, FUZZ_CHECK_SECONDS=5, TRACES=FOLDER of real traces'
 	@echo 'make check SANITIZE=1  the same under AddressSanitizer and UndefinedBehaviorSanitizer'
 	@echo 'make check-verbs     the tests that need RDMA devices, in a virtual machine with Soft-RoCE (needs apt); SANITIZE=1'
 	@echo 'make paper           the evaluation of the DistMind paper: results/PAPER.md, data and figures in results/paper; minutes'
@@ -277,7 +281,7 @@ check:
 	@$(if $(fuzz_chosen),$(submake) SANITIZE=1 fuzz-programs)
 	@$(if $(threads_chosen),$(submake) SANITIZE=thread $(threads) $(BUILD_ROOT)/tsan/tests/canary)
 	@$(if $(filter 1,$(SANITIZE)),$(submake) $(BUILD)/tests/canary)
-	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh $(tests_chosen:%=$(BUILD)/tests/%) $(threads_chosen) $(slurm_chosen) $(fuzz_chosen)
+	@BUILD=$(BUILD) SANITIZE=$(SANITIZE) tests/run.sh $(tests_chosen:%=$(BUILD)/tests/%) $(scripts_chosen) $(threads_chosen) $(slurm_chosen) $(fuzz_chosen)
 
 # Sweeps on a Slurm cluster of one node, which is started for it; skipped where that cannot be.
 check-slurm:
