@@ -103,7 +103,7 @@ real_src := $(filter-out src/backend_real/main.c $(if $(NVCC),src/backend_real/d
 cuda_src := $(if $(NVCC),$(wildcard src/backend_real/*.cu))
 test_modules := $(foreach m,core harness backend_sim backend_real e2e real,$(if $(wildcard tests/$(m)/*.c),$(m)))
 # Of tests/cluster, the files that are tests; the others stand in for what they call.
-script_tests := $(addprefix tests/cluster/,ec2.sh)
+script_tests := $(addprefix tests/cluster/,cluster.sh ec2.sh)
 bench_src := $(wildcard tests/bench/bench_*.c) $(simgrid_src)
 fuzz_src := $(wildcard tests/fuzz/fuzz_*.c)
 all_src := $(core_src) $(harness_src) $(sim_src) $(real_src) $(cuda_src) $(wildcard src/*/main.c) $(wildcard tests/*/*.c tests/*.c) $(simgrid_src)
@@ -243,7 +243,7 @@ submake = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS))
 TESTS ?= $(test_modules) scripts threads fuzz
 tests_chosen = $(filter $(TESTS),$(test_modules))
 threads_chosen = $(if $(filter 1,$(SANITIZE)),,$(if $(filter threads,$(TESTS)),$(threads)))
-scripts_chosen = $(if $(filter scripts,$(TESTS)),$(script_tests))
+scripts_chosen = $(if $(filter 1,$(SANITIZE)),,$(if $(filter scripts,$(TESTS)),$(script_tests)))
 slurm_chosen = $(if $(filter slurm,$(TESTS)),tests/slurm/sweep.sh)
 fuzz_chosen = $(if $(filter fuzz,$(TESTS)),$(patsubst tests/fuzz/fuzz_%.c,$(BUILD_ROOT)/asan/fuzz/%,$(fuzz_src)))
 
