@@ -146,26 +146,13 @@ static const struct {
 #define GPU     (1 << ACTOR_GPU_SERVER)
 #define MEMORY  (1 << ACTOR_MEMORY_SERVER)
 #define SERVERS (GPU | MEMORY)
-    [MESSAGE_REQUEST] = {CLIENT, 0},
-    [MESSAGE_ANSWER] = {0, CLIENT},
-    [MESSAGE_DISPATCH] = {0, GPU},
-    [MESSAGE_REVOKE] = {0, GPU},
-    [MESSAGE_DONE] = {GPU, 0},
-    [MESSAGE_MODEL_STATE] = {GPU, 0},
-    [MESSAGE_REPORT] = {GPU, 0},
-    [MESSAGE_JOIN] = {SERVERS, 0},
-    [MESSAGE_HEARTBEAT] = {SERVERS, 0},
-    [MESSAGE_REMOVE] = {CLIENT, 0},
-    [MESSAGE_LEAVE] = {0, SERVERS},
-    [MESSAGE_PLAN] = {GPU, GPU},
-    [MESSAGE_MEMBER] = {0, GPU},
-    [MESSAGE_PLACE] = {0, MEMORY},
-    [MESSAGE_PLACED] = {MEMORY, 0},
-    [MESSAGE_DROP] = {0, MEMORY},
-    [MESSAGE_TRAIN] = {0, GPU},
-    [MESSAGE_TRAINED] = {GPU, 0},
-    [MESSAGE_CACHE_SIZE] = {0, GPU},
-    [MESSAGE_JOB] = {CLIENT, 0},
+    [MESSAGE_REQUEST] = {CLIENT, 0}, [MESSAGE_ANSWER] = {0, CLIENT}, [MESSAGE_DISPATCH] = {0, GPU},
+    [MESSAGE_REVOKE] = {0, GPU},     [MESSAGE_DONE] = {GPU, 0},      [MESSAGE_MODEL_STATE] = {GPU, 0},
+    [MESSAGE_REPORT] = {GPU, 0},     [MESSAGE_JOIN] = {SERVERS, 0},  [MESSAGE_HEARTBEAT] = {SERVERS, 0},
+    [MESSAGE_REMOVE] = {CLIENT, 0},  [MESSAGE_LEAVE] = {0, SERVERS}, [MESSAGE_PLAN] = {GPU, GPU},
+    [MESSAGE_MEMBER] = {0, GPU},     [MESSAGE_PLACE] = {0, MEMORY},  [MESSAGE_PLACED] = {MEMORY, 0},
+    [MESSAGE_DROP] = {0, MEMORY},    [MESSAGE_TRAIN] = {0, GPU},     [MESSAGE_TRAINED] = {GPU, 0},
+    [MESSAGE_CACHE_SIZE] = {0, GPU}, [MESSAGE_JOB] = {CLIENT, 0},
 };
 
 static gboolean goes_from_to(uint32_t type, enum actor_kind from, enum actor_kind to)
