@@ -207,6 +207,9 @@ static gboolean run_all(struct session *s, const struct arguments *a, const char
   g_autoptr(Experiment) base = experiment_load(path, "", sets, error);
   if (!base || !session_prepare(s, path, base, sets, error))
     return FALSE;
+  signal(SIGINT,
+         on_interrupt); /* until here there is nothing to be kept, and a file may be a pipe that is silent */
+  signal(SIGTERM, on_interrupt);
   g_autofree char *out = a->out ? g_strdup(a->out) : default_out(base->name);
   if (!outputs_open(s, base, out, a->force, error))
     return FALSE;
@@ -277,8 +280,6 @@ gboolean backend_run_command(const struct backend *backend, int argc, char **arg
                         .setups = g_ptr_array_new_with_free_func((GDestroyNotify)setup_free),
                         .notices = g_ptr_array_new_with_free_func(g_free),
                         .outputs = {.quiet = a.quiet || a.json, .interrupted = &interrupted}};
-    signal(SIGINT, on_interrupt);
-    signal(SIGTERM, on_interrupt);
     good = a.print_config ? print_config(files[0], sets, error) : run_all(&s, &a, files[0], sets, error);
     session_clear(&s);
   }

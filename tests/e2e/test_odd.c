@@ -7,6 +7,7 @@
 #include <glib/gstdio.h>
 #include <sqlite3.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -284,6 +285,31 @@ Test(odd, streams_that_are_closed_or_full)
   }
   g_autoptr(ProgramOutcome) report = program_run(folder, "report", "x.db", NULL);
   expect_done(report, "what was stored without streams");
+}
+
+/* Nobody writes to it. */
+Test(odd, a_named_pipe_is_not_waited_for, .timeout = 60)
+{
+  static const char *const lines[] = {"run p",
+                                      "run x.ini --set cluster.hardware=p",
+                                      "run x.ini --set models.profile_dir=d",
+                                      "sweep p --vary experiment.seed=1",
+                                      "trace info p",
+                                      "trace synth p -o t.csv",
+                                      "rerun p",
+                                      "report p",
+                                      "model show ./d/resnet152.csv",
+                                      "model show gpt2 --hardware ./p"};
+  g_autoptr(Folder) folder = folder_new();
+  g_autofree char *pipe = g_build_filename(folder, "p", NULL), *inner = g_build_filename(folder, "d", NULL);
+  g_autofree char *profile = g_build_filename(inner, "resnet152.csv", NULL);
+  sweeps_write_experiment(folder);
+  cr_assert(mkfifo(pipe, 0600) == 0 && g_mkdir(inner, 0700) == 0 && mkfifo(profile, 0600) == 0);
+  for (gsize i = 0; i < G_N_ELEMENTS(lines); i++) {
+    g_auto(GStrv) words = g_strsplit(lines[i], " ", -1);
+    g_autoptr(ProgramOutcome) outcome = program_finish(program_start(folder, (const char *const *)words));
+    expect_refused(outcome, NULL);
+  }
 }
 
 /* A limit on the size of files stands for a disk that is full. */
