@@ -223,7 +223,7 @@ look_at_place() {
   vpc=$(ask 'Subnets[].[VpcId]' ec2 describe-subnets --subnet-ids "$subnet") || exit 1
   [[ $vpc =~ ^vpc-[0-9a-f]+$ ]] || fail "$subnet: expected a subnet of one VPC, found \"$vpc\""
   if [ -z "$ami" ]; then
-    ami=$(ask Parameter.Value ssm get-parameter --name "$ami_parameter") || exit 1
+    ami=$(ask Parameter.Value ssm get-parameter --name "$ami_parameter") || fail "no AMI of that name; give one with --ami"
     [[ $ami =~ ^ami-[0-9a-f]+$ ]] || fail "$ami_parameter: expected an AMI, found \"$ami\""
   fi
   row=$(ask 'Images[].[RootDeviceName,Architecture]' ec2 describe-images --image-ids "$ami") || exit 1
