@@ -37,7 +37,9 @@ const struct command command_client = {
         "                    info,control=debug\n"
         "  --log-format F    text (default) or json\n"
         "  --record FILE     notes what this client is told and does, in FILE.client, for `distmind-sim "
-        "rerun`\n" RUN_OPTIONS_HELP "\n"
+        "rerun`\n"
+        "  --system A,B      only these systems (distmind, pipeswitch, ray, serverlessllm)\n" RUN_OPTIONS_HELP
+        "\n"
         "Example:\n"
         "  distmind-real client experiments/real-quickstart.ini --cluster cluster.ini\n",
 };

@@ -369,7 +369,9 @@ const struct command command_run = {
         "rerun FILE`;\n"
         "                    with --cluster: this client's alone, in FILE.client (other roles have --record "
         "too);\n"
-        "                    an existing one needs --force\n" RUN_OPTIONS_HELP "\n"
+        "                    an existing one needs --force\n"
+        "  --system A,B      only these systems (distmind, pipeswitch, ray, serverlessllm)\n" RUN_OPTIONS_HELP
+        "\n"
         "Examples:\n"
         "  distmind-real run experiments/real-quickstart.ini --local\n"
         "  distmind-real run experiments/real-quickstart.ini --local --device host --pace 10 --json\n",

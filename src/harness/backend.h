@@ -52,10 +52,8 @@ gboolean backend_run_command(const struct backend *backend, int argc, char **arg
 /* Ctrl-C or SIGTERM has come: for what a backend waits for outside of a run. */
 gboolean backend_interrupted(void);
 
-/* What stands in the help of both. */
+/* What stands in the help of both, after the systems that each has. */
 #define RUN_OPTIONS_HELP                                                                                     \
-  "  --system A,B      only these systems (ideal, ideal-shared, distmind, pipeswitch, mps, ray, "            \
-  "serverlessllm)\n"                                                                                         \
   "  --set S.K=V       sets a key over the file and its [system X]; may be repeated\n"                       \
   "  --trace FILE      replays this trace (workload.kind = trace)\n"                                         \
   "  --seed N          experiment.seed\n"                                                                    \
