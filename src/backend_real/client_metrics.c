@@ -10,10 +10,7 @@ void client_count(struct client_counts *counts, const struct request_row *row)
   if (row->outcome != OUTCOME_COMPLETED)
     return;
   int64_t took = row->end_ns - row->arrival_ns;
-  uint32_t bucket = 0;
-  while (bucket < LATENCY_BOUNDS && took > latency_bound_ns[bucket])
-    bucket++;
-  counts->latency[bucket]++;
+  counts->latency[latency_class(took)]++;
   counts->latency_ns += (double)took;
   counts->found[row->found]++;
 }

@@ -6,6 +6,7 @@
 #include "backend_real/real_world.h"
 #include "core/error.h"
 #include "harness/command.h"
+#include "harness/shown.h"
 
 /* NULL: not of this type, or not in normal form. */
 static GVariant *parse(const char *type, const uint8_t *data, size_t size)
@@ -22,21 +23,11 @@ static GBytes *pack(GVariant *value)
   return g_variant_get_data_as_bytes(sunk);
 }
 
-/* As much of it as fits into `most` bytes. GVariant's strings are UTF-8, while texts from outside, such as
- * paths and names of devices, may be anything. */
-static char *valid_text(const char *text, gsize most)
-{
-  char *valid = g_utf8_make_valid(text, -1);
-  gsize length = strlen(valid);
-  if (length > most)
-    *g_utf8_find_prev_char(valid, valid + most + 1) = '\0';
-  return valid;
-}
-
 /* --- the run
  * --------------------------------------------------------------------------------------------------------*/
 
-/* Paths are bytes, which need not be UTF-8; what else a user types has been checked. */
+/* GVariant's strings are UTF-8. Paths are bytes, which need not be; what else a user types has been checked.
+ */
 #define SPEC_TYPE "(suaysasssdaybb)"
 
 void run_spec_clear(struct run_spec *spec)
@@ -101,7 +92,7 @@ void run_ready_clear(struct run_ready *ready)
 
 GBytes *run_ready_pack(const struct run_ready *ready)
 {
-  g_autofree char *text = valid_text(ready->text, frame_payload_max(FRAME_READY) - READY_REST_BYTES);
+  g_autofree char *text = shown_cut(ready->text, frame_payload_max(FRAME_READY) - READY_REST_BYTES);
   return pack(g_variant_new("(utss)", ready->run, ready->digest, ready->address ? ready->address : "", text));
 }
 
@@ -216,7 +207,7 @@ gboolean run_letter_unpack(const uint8_t *data, size_t size, struct run_letter *
 GBytes *run_meter_pack(const struct run_meter *m)
 {
   const struct usage *u = &m->usage;
-  g_autofree char *failure = valid_text(m->failure, sizeof m->failure - 1);
+  g_autofree char *failure = shown_cut(m->failure, sizeof m->failure - 1);
   GVariant *loads =
       g_variant_new_fixed_array(G_VARIANT_TYPE_UINT64, u->loads, LOAD_SOURCES, sizeof(uint64_t));
   return pack(g_variant_new("(uutt(ddddd)(tt)@att(tttttt)s)", m->run, m->number, m->jobs_left, m->jobs_seen,
@@ -250,7 +241,7 @@ gboolean run_meter_unpack(const uint8_t *data, size_t size, struct run_meter *m)
 
 GBytes *run_failed_pack(uint32_t run, const char *text)
 {
-  g_autofree char *valid = valid_text(text, frame_payload_max(FRAME_FAILED) - sizeof(uint32_t) - 1);
+  g_autofree char *valid = shown_cut(text, frame_payload_max(FRAME_FAILED) - sizeof(uint32_t) - 1);
   return pack(g_variant_new("(us)", run, valid));
 }
 

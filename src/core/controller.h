@@ -27,6 +27,8 @@ uint64_t controller_jobs_left(const struct controller *controller);
 /* Upper bounds of the classes of request times; one class more is open. */
 #define LATENCY_BOUNDS 14
 extern const int64_t latency_bound_ns[LATENCY_BOUNDS];
+/* The class of a time, 0 to LATENCY_BOUNDS. */
+uint32_t latency_class(int64_t took_ns);
 
 /* What it counted so far. */
 struct controller_usage {

@@ -6,6 +6,14 @@ const int64_t latency_bound_ns[LATENCY_BOUNDS] = {
     50 * NS_PER_MS,   100 * NS_PER_MS, 250 * NS_PER_MS, 500 * NS_PER_MS, 1000 * NS_PER_MS,
     2500 * NS_PER_MS, 5 * NS_PER_S,    10 * NS_PER_S,   30 * NS_PER_S};
 
+uint32_t latency_class(int64_t took_ns)
+{
+  uint32_t class = 0;
+  while (class < LATENCY_BOUNDS && took_ns > latency_bound_ns[class])
+    class ++;
+  return class;
+}
+
 void controller_count_answer(struct controller *c, const struct request_slot *r, enum outcome outcome,
                              enum found found)
 {
@@ -14,10 +22,7 @@ void controller_count_answer(struct controller *c, const struct request_slot *r,
   if (outcome != OUTCOME_COMPLETED)
     return;
   int64_t took = world_now(c->world) - r->arrived;
-  uint32_t bucket = 0;
-  while (bucket < LATENCY_BOUNDS && took > latency_bound_ns[bucket])
-    bucket++;
-  u->latency[bucket]++;
+  u->latency[latency_class(took)]++;
   u->latency_ns += (double)took;
   u->found[found]++;
 }

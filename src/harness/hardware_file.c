@@ -168,11 +168,10 @@ static gboolean hardware_of(const struct keyfile *keyfile, struct hardware *hard
   if (!section)
     return FALSE;
   memset(hardware, 0, sizeof *hardware);
-  g_autofree char *leaf = g_path_get_basename(keyfile->path), *name = g_utf8_make_valid(leaf, -1);
-  if (g_str_has_suffix(name, ".ini"))
-    name[strlen(name) - strlen(".ini")] = '\0';
-  if (strlen(name) >= sizeof hardware->name)
-    *g_utf8_find_prev_char(name, name + sizeof hardware->name) = '\0'; /* not amid a character */
+  g_autofree char *leaf = g_path_get_basename(keyfile->path);
+  if (g_str_has_suffix(leaf, ".ini"))
+    leaf[strlen(leaf) - strlen(".ini")] = '\0';
+  g_autofree char *name = shown_cut(leaf, sizeof hardware->name - 1);
   g_strlcpy(hardware->name, name, sizeof hardware->name);
   for (const struct setting *row = hardware_settings; row->key; row++)
     if (!setting_apply(row, hardware, row->fallback, error))

@@ -9,14 +9,13 @@
 
 #include "core/error.h"
 #include "harness/command.h"
+#include "harness/shown.h"
 
 #define NAME_BYTES_MAX 180 /* leaves room for endings in 255 */
 
 char *output_file_default(const char *name, const char *ending)
 {
-  g_autofree char *leaf = g_utf8_make_valid(name, -1);
-  if (strlen(leaf) > NAME_BYTES_MAX)
-    *g_utf8_find_prev_char(leaf, leaf + NAME_BYTES_MAX + 1) = '\0';
+  g_autofree char *leaf = shown_cut(name, NAME_BYTES_MAX);
   g_strdelimit(leaf, "/", '_');
   if (*leaf == '.')
     *leaf = '_';

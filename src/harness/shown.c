@@ -1,6 +1,8 @@
 /* Showing any bytes as text; see shown.h. */
 #include "harness/shown.h"
 
+#include <string.h>
+
 static void append_bytes(GString *out, const char *bytes, gsize count)
 {
   for (gsize i = 0; i < count; i++)
@@ -21,4 +23,12 @@ char *shown_text(const char *text)
     text += bytes;
   }
   return g_string_free(out, FALSE);
+}
+
+char *shown_cut(const char *text, gsize most)
+{
+  char *valid = g_utf8_make_valid(text, -1);
+  if (strlen(valid) > most)
+    *g_utf8_find_prev_char(valid, valid + most + 1) = '\0';
+  return valid;
 }

@@ -117,7 +117,8 @@ LINES
     status=0
     # shellcheck disable=SC2086 # several words
     (cd "$folder" && "$OLDPWD/scripts/cluster.sh" machines.txt x.ini --bundle bundle $line) 2>"$folder/bad.err" || status=$?
-    [ $status -eq 2 ] && [ "$(wc -l <"$folder/bad.err")" -eq 1 ]
+    [ $status -eq 2 ]
+    [ "$(wc -l <"$folder/bad.err")" -eq 1 ]
   done
 }
 
