@@ -14,12 +14,19 @@ mkdir -p "$work" results
 
 # Which device there is decides what is run: full-size models on a GPU, small ones on processors.
 if "$real" run experiments/real-load.ini --local --device cuda --set workload.duration_s=1.5 --quiet --out "$work/probe.db" >"$work/probe.log" 2>&1; then
-  device=cuda kinds="resnet152 bert_base" small=resnet152 caches="0 1.2 4.096" servers=1
-  cluster="--set cluster.hardware=h200 --set cluster.nic_gbit_s=100 --set cluster.memory_nic_gbit_s=100"
+  device=cuda pace=100 base=h200 kinds="resnet152 bert_base" small=resnet152 caches="0 1.2 4.096" servers=1
 else
-  device=host kinds="small_net wide_net" small=small_net caches="0 0.02 0.08" servers=2
-  cluster="--set cluster.hardware=loopback --set cluster.memory_hardware=loopback"
+  device=host pace=10 base=loopback kinds="small_net wide_net" small=small_net caches="0 0.02 0.08" servers=2
 fi
+
+# Both worlds run with what this machine does now, paced: the real one plans with it, the simulator is it.
+echo "  calibrating" >&2
+"$real" calibrate -o "$work/here.ini" --profiles "$work/profiles" --base "experiments/hardware/$base.ini" --device $device --pace $pace \
+  --force --quiet >"$work/calibrate.log" 2>&1 || { cat "$work/calibrate.log" >&2; exit 1; }
+cluster="--set cluster.hardware=$work/here.ini --set cluster.memory_hardware=$work/here.ini --set models.profile_dir=$work/profiles"
+for key in nic_gbit_s memory_nic_gbit_s; do
+  cluster+=" --set cluster.$key=$(sed -n "s/^$key = \([^ #]*\).*/\1/p" "$work/here.ini")"
+done
 cluster+=" --set cluster.memory_servers=2 --set cluster.heartbeat_ms=500 --set experiment.warmup_s=1"
 
 # both LABEL EXPERIMENT ARGUMENT...: runs it in both worlds; rows "LABEL|system|real req/s|simulated|real p50|simulated|real p99|simulated".
@@ -28,7 +35,7 @@ both() {
   shift
   echo "  $label" >&2
   # shellcheck disable=SC2086 # words
-  "$real" run "$@" $cluster --local --device $device --quiet --force --out "$work/real.db" >"$work/real.log" 2>&1 ||
+  "$real" run "$@" $cluster --local --device $device --pace $pace --quiet --force --out "$work/real.db" >"$work/real.log" 2>&1 ||
     { cat "$work/real.log" >&2; exit 1; }
   # shellcheck disable=SC2086
   "$sim" run "$@" $cluster --quiet --force --out "$work/sim.db" >"$work/sim.log" 2>&1 || { cat "$work/sim.log" >&2; exit 1; }
@@ -92,6 +99,9 @@ caching() {
 # used WORD: what the runs say that they used of it, without repeats: "host, 1 x host: 2 processors".
 used() { grep -o "$1 [^;]*" "$work/notices" | sed "s/^$1 //; s/ on [0-9.:]*$//" | sort -u | paste -sd / - | sed 's,/, and ,g'; }
 
+# here: the calibrated rates, "nic_gbit_s 99.9, ...".
+here() { grep -E '^[a-z_]*(nic_gbit_s|pcie_gbyte_s|stream_us|control_us) = ' "$work/here.ini" | sed 's/ = / /' | grep -vE '^(pageable|ssd)' | paste -sd, - | sed 's/,/, /g'; }
+
 {
   latency | rows "1. Latency of a request whose model is switched in" "model, source"
   pipelining | rows "5. Pipelining, from the memory servers" "model, grouping"
@@ -103,9 +113,8 @@ used() { grep -o "$1 [^;]*" "$work/notices" | sed "s/^$1 //; s/ on [0-9.:]*$//" 
   echo "# Parts of the evaluation on real processes of one machine"
   echo
   echo "Written by \`make paper REAL=1\`: distmind-real beside the simulator, the same experiment files, $(nproc) processors. The runs used device $(used device); transport $(used transport), over loopback."
-  echo "The simulator's rates are those of the hardware file, not of this machine: \`distmind-real calibrate\` and \`distmind-sim validate\` judge that."
+  echo "Both with the rates and the profiles that \`distmind-real calibrate --pace $pace\` measured right before: $(here)."
   [ $device = cuda ] || echo "Processors stand in for GPUs, so the models are small ones. With fewer processors than processes the real side is slowed by that."
-  [ $device != cuda ] || echo "ray's real switches are the copies alone; the simulated ones have what a framework takes beyond them too (\`swap_extra_ms\` of the profile)."
   echo
   cat "$work/parts.md"
 } >"$work/paper-real.md"
