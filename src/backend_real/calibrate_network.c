@@ -67,26 +67,42 @@ struct lab {
   gboolean failed;
 };
 
-static void pump(struct lab *lab)
+/* As in real_fetch.c: the stream whose next read the load needs first, of those that may ask; or NULL. */
+static struct stream *next_stream(struct lab *lab)
 {
+  struct stream *best = NULL;
   for (uint32_t s = 0; s < lab->streams; s++) {
     struct stream *stream = &lab->stream[s];
-    while (!lab->failed && stream->frees > 0 && stream->group < lab->groups) {
-      struct lab_read *read = &stream->read[stream->free[--stream->frees]];
-      uint64_t offset = stream->group * lab->part + stream->at;
-      read->stream = s;
-      read->group = stream->group;
-      read->bytes = (uint32_t)MIN(lab->part - stream->at, transport_read_bytes(lab->part));
-      read->to = s * lab->bytes + lab->into + offset;
-      stream->at += read->bytes;
-      if (stream->at == lab->part) {
-        stream->at = 0;
-        stream->group++;
-      }
-      lab->c->transport->reader_read(lab->reader, s, 0, lab->from + offset, NO_INDEX, read->to, read->bytes,
-                                     (uint64_t)(uintptr_t)read);
-    }
+    if (stream->frees > 0 && stream->group < lab->groups &&
+        (!best || stream->group < best->group ||
+         (stream->group == best->group && stream->frees > best->frees)))
+      best = stream;
   }
+  return best;
+}
+
+static void ask(struct lab *lab, struct stream *stream)
+{
+  struct lab_read *read = &stream->read[stream->free[--stream->frees]];
+  uint64_t offset = stream->group * lab->part + stream->at;
+  read->stream = (uint32_t)(stream - lab->stream);
+  read->group = stream->group;
+  read->bytes = (uint32_t)MIN(lab->part - stream->at, transport_read_bytes(lab->part));
+  read->to = read->stream * lab->bytes + lab->into + offset;
+  stream->at += read->bytes;
+  if (stream->at == lab->part) {
+    stream->at = 0;
+    stream->group++;
+  }
+  lab->c->transport->reader_read(lab->reader, read->stream, 0, lab->from + offset, NO_INDEX, read->to,
+                                 read->bytes, (uint64_t)(uintptr_t)read);
+}
+
+static void pump(struct lab *lab)
+{
+  struct stream *stream;
+  while (!lab->failed && (stream = next_stream(lab)))
+    ask(lab, stream);
 }
 
 static void load_begun(struct note *note)

@@ -147,16 +147,31 @@ static gboolean advance(const struct fetch_plan *plan, struct fetch_stream *stre
   return FALSE;
 }
 
-static void pump(struct real_world *rw, struct fetch_op *fetch)
+/* The stream whose next read the load needs first: of the earliest group, the one with the least under way;
+ * of those that may ask. NO_INDEX: none may. */
+static uint32_t next_stream(const struct fetch_op *fetch)
 {
   const struct fetch_plan *plan = fetch->spec.plan;
-  uint32_t most = is_remote(fetch) ? STREAM_READS : SSD_READS;
+  uint32_t most = is_remote(fetch) ? STREAM_READS : SSD_READS, best = NO_INDEX;
   for (uint32_t s = 0; s < plan->streams; s++) {
     struct fetch_stream *stream = &fetch->stream[s];
-    while (!fetch->failed && !fetch->op.cancelled && !rw->closed && stream->under_way < most &&
-           advance(plan, stream, s) && (stream->at > 0 || may_begin(fetch, stream)))
-      ask(rw, fetch, s);
+    if (stream->under_way >= most || !advance(plan, stream, s) ||
+        (stream->at == 0 && !may_begin(fetch, stream)))
+      continue;
+    const struct fetch_stream *first = best == NO_INDEX ? NULL : &fetch->stream[best];
+    if (!first || stream->group < first->group ||
+        (stream->group == first->group && stream->under_way < first->under_way))
+      best = s;
   }
+  return best;
+}
+
+/* What comes over one link comes in the order in which it was asked for, so streams take turns. */
+static void pump(struct real_world *rw, struct fetch_op *fetch)
+{
+  uint32_t stream;
+  while (!fetch->failed && !fetch->op.cancelled && !rw->closed && (stream = next_stream(fetch)) != NO_INDEX)
+    ask(rw, fetch, stream);
 }
 
 /* --- ends

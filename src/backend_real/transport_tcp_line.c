@@ -90,19 +90,27 @@ static enum step flush(struct line *line, gint64 *again_ns)
   return STEP_ON;
 }
 
-/* Asks for all that the line was given. */
+/* When the next read may be asked for, if that is later than now; or 0. */
+static gint64 waits_until(const struct line *line)
+{
+  gint64 ask_ns = line->read[line->asked % LINE_READS].ask_ns;
+  return ask_ns > poller_clock() ? ask_ns : 0;
+}
+
+/* Asks for all that the line was given and may ask for by now. */
 static enum step ask(struct line *line, gint64 *again_ns)
 {
   uint64_t given = reader_given(line);
   enum step step = STEP_ON;
   while (step == STEP_ON) {
     uint32_t before = line->output_end;
-    while (line->asked < given && put_request(line))
+    *again_ns = 0;
+    while (line->asked < given && !(*again_ns = waits_until(line)) && put_request(line))
       ;
     if (line->reader->out && line->output_end > before)
       line->send_ns = pace_put(line->reader->out, line->output_end - before, poller_clock()).begin_ns;
     if (line->output_begin == line->output_end)
-      break;
+      return *again_ns ? STEP_LATER : STEP_ON;
     step = flush(line, again_ns);
   }
   return step;
@@ -110,13 +118,10 @@ static enum step ask(struct line *line, gint64 *again_ns)
 
 /* --- answers */
 
-/* A payload begins to come, all of which the other end has put on its link. */
 static void payload_begins(struct line *line)
 {
-  uint64_t bytes = WIRE_REPLY_BYTES + line->read[line->answered % LINE_READS].bytes + WIRE_END_BYTES;
   line->awaits = LINE_PAYLOAD;
-  if (line->reader->in)
-    line->due_ns[line->answered % LINE_READS] = pace_put(line->reader->in, bytes, poller_clock()).end_ns;
+  line->due_ns[line->answered % LINE_READS] = line->read[line->answered % LINE_READS].due_ns;
 }
 
 static void answered(struct line *line, gboolean good)

@@ -341,6 +341,20 @@ static gboolean allowed(const struct memory *memory, uint64_t to, const struct r
          read->bytes <= memory->bytes - to && read->offset <= UINT64_MAX - read->bytes;
 }
 
+/* With a pace: when the link carries the read, in the order of asking. Who asks for no more than the link
+ * carries, just before it can, has what it needs first come first, over many connections too; and a thread
+ * that is late, at either end, by less than that takes no time off the link (Homa and NDP pull for the same
+ * reason: Montazeri et al., SIGCOMM 2018; Handley et al., SIGCOMM 2017). */
+static void put_on_link(const struct reader *reader, struct read *read)
+{
+  if (!reader->in)
+    return;
+  struct pace_slot slot =
+      pace_put(reader->in, WIRE_REPLY_BYTES + read->bytes + WIRE_END_BYTES, poller_clock());
+  read->ask_ns = slot.begin_ns - ASK_AHEAD_NS;
+  read->due_ns = slot.end_ns;
+}
+
 void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
                      uint64_t to, uint32_t bytes, uint64_t tag)
 {
@@ -350,6 +364,7 @@ void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uin
   struct peer *peer = find_peer(reader, server);
   if (peer && peer->usable && allowed(memory, to, &read)) {
     read.at = memory->base + to;
+    put_on_link(reader, &read);
     open_lines(reader, peer, model);
     queue_push(&peer->queue, &read);
     give(reader, peer, NULL);

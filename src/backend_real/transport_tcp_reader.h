@@ -13,17 +13,20 @@
 #include "backend_real/transport_tcp_wire.h"
 
 #define LINE_READS 64 /* most that one line has been given and has not ended */
-/* Bytes of these that have not come; see transport_tcp.h. With a pace, what is asked for ahead waits at the
- * shelf, in no buffer, and must outlast the threads of both ends. */
+/* Bytes of these that have not come; see transport_tcp.h. With a pace most of them are not asked for yet. */
 #define LINE_WINDOW       (1U << 20)
 #define LINE_WINDOW_PACED (4U << 20)
 #define LINE_OUTPUT       2048
 #define LINES_MAX         64 /* to one peer */
+/* With a pace a read is asked for so long before the link is free for it: the way to the shelf and back, and
+ * its copies at both ends, must fit in. tests/bench/NOTES.md has what less and more do. */
+#define ASK_AHEAD_NS 400000
 
 struct read {
   uint64_t offset, tag;
   uint8_t *at; /* where it lands */
   uint32_t model, bytes;
+  gint64 ask_ns, due_ns; /* with a pace: not asked for before, not ended before; else 0 */
 };
 
 /* A growing ring; steady use allocates nothing. */

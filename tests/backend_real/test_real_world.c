@@ -21,6 +21,42 @@ Test(real_world, loads_bring_the_right_bytes_in_any_order)
   }
 }
 
+static uint32_t group_of(const struct world_lab *lab, const struct asked *read)
+{
+  uint32_t group = 0;
+  while (read->offset >= lab->plan->group_offset[group] + lab->plan->group_bytes[group])
+    group++;
+  return group;
+}
+
+/* A link carries what is asked for in that order: what a load needs first comes first, whichever server has
+ * it, and of a group the servers' parts come side by side. */
+Test(real_world, reads_are_asked_for_in_the_order_of_need)
+{
+  guint turns = 0;
+  for (uint32_t seed = 1; seed <= ROUNDS; seed++) {
+    struct world_lab lab;
+    world_lab_open(&lab, seed, &by_hand);
+    world_lab_load(&lab);
+    guint asked[SERVERS] = {0};
+    for (guint i = 0; i < the_reader->first->len; i++) {
+      const struct asked *read = &g_array_index(the_reader->first, struct asked, i);
+      uint32_t group = group_of(&lab, read);
+      for (guint k = i + 1; k < the_reader->first->len; k++) {
+        const struct asked *later = &g_array_index(the_reader->first, struct asked, k);
+        cr_assert_leq(group, group_of(&lab, later), "seed %u: read %u before read %u", seed, i, k);
+        if (later->server == read->server || group_of(&lab, later) > group)
+          continue;
+        turns++;
+        cr_assert_leq(asked[read->server], asked[later->server], "seed %u: read %u out of turn", seed, i);
+      }
+      asked[read->server]++;
+    }
+    world_lab_close(&lab);
+  }
+  cr_expect_gt(turns, ROUNDS, "%u pairs of reads of one group", turns);
+}
+
 /* A connection may break though its server lives. */
 Test(real_world, a_read_that_failed_has_a_second_try)
 {

@@ -50,6 +50,38 @@ Test(transport_paced, pauses_are_not_saved_up)
   bursts(&transport_tcp, 0.125e9, FALSE, TRUE);
 }
 
+/* The link carries reads in the order in which they were asked for, over however many connections they come:
+ * none ends before it has carried all that precede it. */
+Test(transport_paced, reads_come_in_the_order_of_asking)
+{
+  enum { MANY = 40 };
+  const double rate = 0.25e9;
+  const struct transport_options limit = {.pace_bytes_s = rate};
+  struct lab *lab = transport_lab_new(&transport_tcp, 4 * MIB, MANY * MIB, &limit);
+  struct ranges place = lab_serve(lab, 1, 0, MIB, MIB);
+  GRand *random = g_rand_new_with_seed(5);
+  uint64_t before = 0;
+  gint64 start = g_get_monotonic_time();
+  uint64_t least_us[MANY];
+  for (uint32_t i = 0; i < MANY; i++) {
+    uint32_t bytes = 1 + (g_rand_int(random) % MIB >> 4 * g_rand_int_range(random, 0, 4));
+    lab_read(lab, 1, 0, (uint64_t)i * MIB, bytes, i);
+    before += bytes;
+    least_us[i] = (uint64_t)((double)before / rate * 1e6);
+  }
+  lab_wait(lab, MANY);
+  for (uint32_t i = 0; i < MANY; i++)
+    cr_expect_geq(lab->ended_us[i] - start, (gint64)least_us[i], "read %u", i);
+#ifndef __SANITIZE_THREAD__ /* where threads take their time */
+  double seconds = (double)(lab->ended_us[MANY - 1] - start) * 1e-6;
+  cr_expect_lt(seconds, 10 * (double)before / rate + 1, "%.4f s", seconds);
+#endif
+  cr_expect_eq(lab->good, MANY);
+  g_rand_free(random);
+  g_free(place.range);
+  transport_lab_free(lab);
+}
+
 /* Any length is cut into equal reads and a rest, none over the limit; as many for each connection where they
  * are not at their least. */
 Test(transport_paced, reads_fill_the_connections)

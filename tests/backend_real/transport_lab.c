@@ -26,6 +26,7 @@ static void read_ended(void *context, uint64_t tag, gboolean good)
   g_mutex_lock(&lab->lock);
   cr_assert_eq(lab->end[tag], LAB_PENDING, "read %u ended twice", (unsigned)tag);
   lab->end[tag] = good ? LAB_GOOD : LAB_FAILED;
+  lab->ended_us[tag] = g_get_monotonic_time();
   *(good ? &lab->good : &lab->failed) += 1;
   g_cond_signal(&lab->changed);
   g_mutex_unlock(&lab->lock);

@@ -30,10 +30,11 @@ struct lab {
   uint64_t used; /* of from */
   GMutex lock;
   GCond changed;
-  GQueue letters;         /* of struct lab_letter, not delivered yet */
-  GQueue caught;          /* of struct lab_letter: those for other readers than the lab's */
-  int remote;             /* socket to a shelf in another process (lab_new_apart); -1: none */
-  uint8_t end[LAB_READS]; /* enum lab_end, by tag */
+  GQueue letters;             /* of struct lab_letter, not delivered yet */
+  GQueue caught;              /* of struct lab_letter: those for other readers than the lab's */
+  int remote;                 /* socket to a shelf in another process (lab_new_apart); -1: none */
+  uint8_t end[LAB_READS];     /* enum lab_end, by tag */
+  gint64 ended_us[LAB_READS]; /* monotonic */
   uint32_t good, failed;
 };
 

@@ -23,6 +23,7 @@ static struct reader *hand_new(const struct reader_config *config, GError **erro
   the_reader->config = *config;
   the_reader->config.gpu_memory = g_memdup2(config->gpu_memory, config->gpus * sizeof *config->gpu_memory);
   the_reader->asked = g_array_new(FALSE, FALSE, sizeof(struct asked));
+  the_reader->first = g_array_new(FALSE, FALSE, sizeof(struct asked));
   return the_reader;
 }
 
@@ -37,6 +38,7 @@ static void answer(struct reader *reader, guint index, gboolean good)
 {
   struct asked asked = g_array_index(reader->asked, struct asked, index);
   g_array_remove_index(reader->asked, index);
+  reader->answers++;
   if (good)
     image_read(the_image, asked.offset, asked.bytes, memory_of(reader, asked.gpu)->base + asked.to);
   reader->received += good ? asked.bytes : 0;
@@ -48,6 +50,7 @@ static void hand_free(struct reader *reader)
   while (reader->asked->len > 0)
     answer(reader, 0, FALSE);
   g_array_unref(reader->asked);
+  g_array_unref(reader->first);
   g_free((void *)reader->config.gpu_memory);
   g_free(reader);
 }
@@ -81,6 +84,8 @@ static void hand_read(struct reader *reader, uint32_t server, uint32_t model, ui
     cr_assert(to >= other->to + other->bytes || other->to >= to + bytes, "two reads to one place");
   }
   g_array_append_val(reader->asked, asked);
+  if (reader->answers == 0)
+    g_array_append_val(reader->first, asked);
 }
 
 static uint64_t hand_bytes(const struct reader *reader)

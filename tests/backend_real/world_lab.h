@@ -17,6 +17,8 @@ struct asked {
 struct reader {
   struct reader_config config;
   GArray *asked; /* of struct asked, not yet answered */
+  GArray *first; /* of struct asked: all before the first answer, in order */
+  guint answers;
   uint64_t received;
   uint64_t dropped; /* bits of servers */
 };
