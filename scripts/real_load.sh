@@ -1,12 +1,12 @@
 #!/bin/bash
 # Load and infer on real hardware, model by model, beside the flow shop and the naive way; writes Markdown to standard output:
 #
-#     scripts/real_load.sh [--device cuda|host] [--seconds 4] [MODEL]... >results/real-h200.md
+#     scripts/real_load.sh [--device cuda|host] [--seconds 4] [--alternate 60] [MODEL]... >results/real-h200.md
 #
 # For each model: p50 of one client's requests, each of which loads its model, from the host cache and from two memory servers over
 # loopback TCP, unpaced and paced to 100 Gbit/s, every byte verified; beside it the flow shop of design section 3 (distmind-sim) at
 # the rates that `distmind-real calibrate` measured in this very run; that of loopback unpaced, which moves with what else the
-# host does, right before each model. Then a minute of two models alternating on one GPU. Runs in the source tree, or in what `make device-bundle` made.
+# host does, right before each model. Then a minute (--alternate SECONDS; 0: leave it out) of two models alternating on one GPU. Runs in the source tree, or in what `make device-bundle` made.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 bin=build
@@ -14,11 +14,12 @@ if [ ! -x $bin/distmind-real ]; then # a bundle
   bin=bin
   export LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 fi
-device=cuda seconds=4 models=()
+device=cuda seconds=4 alternate=60 models=()
 while [ $# -gt 0 ]; do
   case $1 in
     --device) device=$2; shift ;;
     --seconds) seconds=$2; shift ;;
+    --alternate) alternate=$2; shift ;;
     -*) echo "real_load.sh: unknown option $1" >&2; exit 2 ;;
     *) models+=("$1") ;;
   esac
@@ -87,13 +88,15 @@ for model in "${models[@]}"; do
   row "$model" "memory servers, 100 Gbit/s" 0 100 1.1 0
 done
 
-# A minute of two models in turn on a GPU that holds one of them; every byte of every load is checked, or the run fails.
-experiment resnet152 "$work/pace0.ini" "$work/pace0.ini" "$(sed -n 's/^nic_gbit_s *= *\([0-9.]*\).*/\1/p' "$work/pace0.ini")" 0
-sed -i -e 's/^resnet152 = 3/resnet152 = 1\nbert_base = 1/' -e 's/^duration_s = .*/duration_s = 60/' "$work/load.ini"
-json=$("$bin/distmind-real" run "$work/load.ini" --local --device "$device" --out "$work/x.db" --force --json) || exit 1
-echo
-echo "ResNet-152 and BERT alternating on one GPU for a minute: $(figure completed <<<"$json") of $(figure requests <<<"$json") requests, \
+# Two models in turn on a GPU that holds one of them; every byte of every load is checked, or the run fails.
+if [ "$alternate" != 0 ]; then
+  experiment resnet152 "$work/pace0.ini" "$work/pace0.ini" "$(sed -n 's/^nic_gbit_s *= *\([0-9.]*\).*/\1/p' "$work/pace0.ini")" 0
+  sed -i -e 's/^resnet152 = 3/resnet152 = 1\nbert_base = 1/' -e "s/^duration_s = .*/duration_s = $alternate/" "$work/load.ini"
+  json=$("$bin/distmind-real" run "$work/load.ini" --local --device "$device" --out "$work/x.db" --force --json) || exit 1
+  echo
+  echo "ResNet-152 and BERT alternating on one GPU for $alternate s: $(figure completed <<<"$json") of $(figure requests <<<"$json") requests, \
 $(awk -v b="$(figure net_bytes <<<"$json")" 'BEGIN { printf "%.1f", b / 1e9 }') GB loaded from the memory servers and checked, p50 $(figure p50 <<<"$json") ms, p99 $(figure p99 <<<"$json") ms."
+fi
 
 if [ "$device" = cuda ] && python3 -c 'import torch' 2>/dev/null; then
   echo

@@ -4,7 +4,11 @@
  * What is put on it is carried in that order, each when the link is free and there is something to carry, and
  * takes bytes / rate. Nobody waits inside: who puts is told from when until when, and acts on that. So a
  * thread that wakes up late delays its own bytes, never the link; and nothing is saved up while there is
- * nothing to carry, as a network card saves nothing up. */
+ * nothing to carry, as a network card saves nothing up.
+ *
+ * What is put before it is there (a receiver's link, on which reads are put as they are asked for) is put
+ * with pace_put too, and is carried from pace_came on: a link that was idle carries nothing until the first
+ * of it comes, and all that was put on it since begins so much later. */
 #ifndef DM_PACE_H
 #define DM_PACE_H
 
@@ -20,9 +24,14 @@ void pace_free(struct pace *pace);
 /* When the link carries what was put on it; CLOCK_MONOTONIC. */
 struct pace_slot {
   int64_t begin_ns, end_ns;
+  /* For pace_came. */
+  uint64_t period; /* how often the link was idle before */
+  gboolean came;   /* something of this period had */
 };
 
 /* `bytes` that are there from ready_ns on. */
 struct pace_slot pace_put(struct pace *pace, uint64_t bytes, int64_t ready_ns);
+/* What has that slot begins to come at now_ns. Returns when the link has carried it. */
+int64_t pace_came(struct pace *pace, const struct pace_slot *slot, int64_t now_ns);
 
 #endif

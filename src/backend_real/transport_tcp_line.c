@@ -121,7 +121,9 @@ static enum step ask(struct line *line, gint64 *again_ns)
 static void payload_begins(struct line *line)
 {
   line->awaits = LINE_PAYLOAD;
-  line->due_ns[line->answered % LINE_READS] = line->read[line->answered % LINE_READS].due_ns;
+  if (line->reader->in)
+    line->due_ns[line->answered % LINE_READS] =
+        pace_came(line->reader->in, &line->read[line->answered % LINE_READS].slot, poller_clock());
 }
 
 static void answered(struct line *line, gboolean good)

@@ -341,18 +341,16 @@ static gboolean allowed(const struct memory *memory, uint64_t to, const struct r
          read->bytes <= memory->bytes - to && read->offset <= UINT64_MAX - read->bytes;
 }
 
-/* With a pace: when the link carries the read, in the order of asking. Who asks for no more than the link
- * carries, just before it can, has what it needs first come first, over many connections too; and a thread
- * that is late, at either end, by less than that takes no time off the link (Homa and NDP pull for the same
- * reason: Montazeri et al., SIGCOMM 2018; Handley et al., SIGCOMM 2017). */
+/* With a pace: the link carries reads in the order of asking, from when the first of them comes. Each is
+ * asked for shortly before its turn, so memory servers do not send what the link cannot take: what is needed
+ * first comes first, over many connections too, and a thread that is late by less takes no time off the link
+ * (Homa and NDP pull for the same reason: Montazeri et al., SIGCOMM 2018; Handley et al., SIGCOMM 2017). */
 static void put_on_link(const struct reader *reader, struct read *read)
 {
   if (!reader->in)
     return;
-  struct pace_slot slot =
-      pace_put(reader->in, WIRE_REPLY_BYTES + read->bytes + WIRE_END_BYTES, poller_clock());
-  read->ask_ns = slot.begin_ns - ASK_AHEAD_NS;
-  read->due_ns = slot.end_ns;
+  read->slot = pace_put(reader->in, WIRE_REPLY_BYTES + read->bytes + WIRE_END_BYTES, poller_clock());
+  read->ask_ns = read->slot.begin_ns - ASK_AHEAD_NS;
 }
 
 void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,

@@ -26,7 +26,8 @@ struct read {
   uint64_t offset, tag;
   uint8_t *at; /* where it lands */
   uint32_t model, bytes;
-  gint64 ask_ns, due_ns; /* with a pace: not asked for before, not ended before; else 0 */
+  gint64 ask_ns;         /* with a pace: not before; else 0 */
+  struct pace_slot slot; /* with a pace */
 };
 
 /* A growing ring; steady use allocates nothing. */

@@ -43,6 +43,25 @@ Test(pace, pauses_are_not_saved_up)
 }
 
 /* A byte an hour, and less than anybody will wait for. */
+Test(pace, an_idle_link_waits_for_what_comes_first)
+{
+  struct pace *pace = pace_new(1e9);
+  struct pace_slot first = pace_put(pace, 1000, 0), second = pace_put(pace, 500, 0);
+  cr_expect_eq(second.end_ns, 1500);
+  cr_expect_eq(pace_came(pace, &second, 300), 1800, "whichever of them it is");
+  cr_expect_eq(pace_came(pace, &first, 900), 1300, "who comes later delays nobody");
+  struct pace_slot third = pace_put(pace, 200, 1000);
+  cr_expect_eq(third.begin_ns, 1800);
+  cr_expect_eq(pace_came(pace, &third, 2500), 2000, "nor once the link has begun");
+  struct pace_slot fourth = pace_put(pace, 100, 2500);
+  cr_expect_eq(fourth.begin_ns, 2500, "idle since 2000");
+  cr_expect_eq(pace_came(pace, &third, 2600), 2000, "a slot of before tells nothing of the present");
+  cr_expect_eq(pace_came(pace, &fourth, 2700), 2800);
+  cr_expect_eq(pace_put(pace, 100, 2700).end_ns, 2900);
+  cr_expect_eq(pace_came(pace, &first, 2900), 1000, "nor the present of a slot of before");
+  pace_free(pace);
+}
+
 Test(pace, slow_links_do_not_overflow)
 {
   struct pace *pace = pace_new(1e-9);
