@@ -247,6 +247,11 @@ scripts_chosen = $(if $(filter 1,$(SANITIZE)),,$(if $(filter scripts,$(TESTS)),$
 slurm_chosen = $(if $(filter slurm,$(TESTS)),tests/slurm/sweep.sh)
 fuzz_chosen = $(if $(filter fuzz,$(TESTS)),$(patsubst tests/fuzz/fuzz_%.c,$(BUILD_ROOT)/asan/fuzz/%,$(fuzz_src)))
 
+# Several goals at once (`make -j all check`): one that runs make again waits for those that were named before it, or two makes
+# would write the same archives.
+nested := check check-verbs check-slurm soak demo demo-real paper bench bench-verbs fuzz readme device-bundle
+$(foreach goal,$(MAKECMDGOALS),$(if $(filter $(nested),$(goal)),$(eval $(goal): | $(filter-out $(goal),$(named))))$(eval named += $(goal)))
+
 .PHONY: help deps check check-slurm soak demo demo-real bench fuzz lint install clean compile_commands.json
 help:
 	@echo 'make                 build/distmind-sim and build/distmind-real'
