@@ -50,6 +50,14 @@ struct pace_slot pace_put(struct pace *pace, uint64_t bytes, int64_t ready_ns)
   return slot;
 }
 
+int64_t pace_free_ns(struct pace *pace)
+{
+  g_mutex_lock(&pace->lock);
+  int64_t free_ns = pace->free_ns;
+  g_mutex_unlock(&pace->lock);
+  return free_ns;
+}
+
 int64_t pace_came(struct pace *pace, const struct pace_slot *slot, int64_t now_ns)
 {
   g_mutex_lock(&pace->lock);

@@ -31,6 +31,8 @@ struct pace_slot {
 
 /* `bytes` that are there from ready_ns on. */
 struct pace_slot pace_put(struct pace *pace, uint64_t bytes, int64_t ready_ns);
+/* From when on nothing is put on the link; CLOCK_MONOTONIC, maybe past. */
+int64_t pace_free_ns(struct pace *pace);
 /* What has that slot begins to come at now_ns. Returns when the link has carried it. */
 int64_t pace_came(struct pace *pace, const struct pace_slot *slot, int64_t now_ns);
 

@@ -9,42 +9,19 @@
 
 #define REOPEN_NS 1000000000 /* lines that broke while others hold are opened again after that */
 
-static void queue_push(struct read_queue *queue, const struct read *read)
-{
-  if (queue->count == queue->room) {
-    uint32_t room = MAX(queue->room * 2, 64);
-    struct read *grown = g_new(struct read, room);
-    for (uint32_t i = 0; i < queue->count; i++)
-      grown[i] = queue->read[(queue->first + i) & (queue->room - 1)];
-    g_free(queue->read);
-    *queue = (struct read_queue){grown, 0, queue->count, room};
-  }
-  queue->read[(queue->first + queue->count++) & (queue->room - 1)] = *read;
-}
-
-static const struct read *queue_first(const struct read_queue *queue)
-{
-  return &queue->read[queue->first];
-}
-
-static void queue_pop(struct read_queue *queue)
-{
-  queue->first = (queue->first + 1) & (queue->room - 1);
-  queue->count--;
-}
-
 /* --- under the lock */
 
 static void fail_read(struct reader *reader, const struct read *read)
 {
-  queue_push(&reader->failed, read);
-  poller_wake(reader->poller[0], &reader->undertaker);
+  read_queue_push(&reader->failed, 0, read);
+  poller_wake(reader->poller[0], &reader->usher);
 }
 
-static void fail_queue(struct reader *reader, struct peer *peer)
+static void fail_queues(struct reader *reader, struct peer *peer)
 {
-  for (; peer->queue.count; queue_pop(&peer->queue))
-    fail_read(reader, queue_first(&peer->queue));
+  read_queue_move(&peer->queue, peer->server, &reader->failed);
+  read_queue_move(&reader->waiting, peer->server, &reader->failed);
+  poller_wake(reader->poller[0], &reader->usher);
 }
 
 static gboolean line_takes(const struct line *line, const struct read *read)
@@ -69,17 +46,47 @@ static struct line *choose_line(const struct peer *peer, uint32_t connections, c
 /* Gives lines what they take. Wakes them, but not `self`, whose turn it is. */
 static void give(struct reader *reader, struct peer *peer, const struct line *self)
 {
-  while (peer->queue.count) {
-    const struct read *read = queue_first(&peer->queue);
+  const struct read *read;
+  while ((read = read_queue_first(&peer->queue))) {
     struct line *line = choose_line(peer, reader->connections, read);
     if (!line)
       return;
     line->read[line->end++ % LINE_READS] = *read;
     line->under_way += read->bytes;
-    queue_pop(&peer->queue);
+    read_queue_pop(&peer->queue);
     if (line != self)
       poller_wake(line->poller, &line->pollee);
   }
+}
+
+static struct peer *find_peer(const struct reader *reader, uint32_t server)
+{
+  return g_hash_table_lookup(reader->peers, GUINT_TO_POINTER(server));
+}
+
+static void put_on_link(const struct reader *reader, struct read *read)
+{
+  read->slot = pace_put(reader->in, WIRE_REPLY_BYTES + read->bytes + WIRE_END_BYTES, poller_clock());
+  read->ask_ns = read->slot.begin_ns - ASK_AHEAD_NS;
+}
+
+/* Gives the link what it may have by now, and lines what they can take. When it may have more of what waits;
+ * 0: nothing does. */
+static gint64 admit(struct reader *reader, const struct line *self)
+{
+  const struct read *first;
+  while ((first = read_queue_first(&reader->waiting))) {
+    gint64 from_ns = pace_free_ns(reader->in) - reader->ahead_ns;
+    if (from_ns > poller_clock())
+      return from_ns;
+    struct read read = *first;
+    struct peer *peer = find_peer(reader, read.server);
+    read_queue_pop(&reader->waiting);
+    put_on_link(reader, &read);
+    read_queue_push(&peer->queue, 0, &read);
+    give(reader, peer, self);
+  }
+  return 0;
 }
 
 static void open_line(struct reader *reader, struct peer *peer, uint32_t i, uint32_t model)
@@ -131,7 +138,7 @@ static void drop(struct reader *reader, struct peer *peer)
     g_atomic_int_set(&line->doomed, TRUE);
     poller_wake(line->poller, &line->pollee);
   }
-  fail_queue(reader, peer);
+  fail_queues(reader, peer);
 }
 
 /* --- what lines ask for */
@@ -148,6 +155,7 @@ void reader_ended(struct line *line, uint64_t due)
     tag[i] = line->read[line->begin++ % LINE_READS].tag;
   if (line->peer)
     give(reader, line->peer, line);
+  admit(reader, line);
   g_mutex_unlock(&reader->lock);
   for (uint32_t i = 0; i < ended; i++)
     reader->ended(reader->context, tag[i], line->good[(first + i) % LINE_READS]);
@@ -181,7 +189,7 @@ void reader_lose(struct line *line, const char *why)
     detach(peer, line);
     peer->lost_ns = poller_clock();
     if (!peer->lines)
-      fail_queue(reader, peer);
+      fail_queues(reader, peer);
   }
   *(line->before ? &line->before->next : &reader->first) = line->next;
   if (line->next)
@@ -198,22 +206,29 @@ void reader_lose(struct line *line, const char *why)
 /* Ends what has failed without a line. */
 static void bury(struct reader *reader)
 {
+  const struct read *read;
   g_mutex_lock(&reader->lock);
   struct read_queue failed = reader->failed;
   reader->failed = (struct read_queue){0};
   g_mutex_unlock(&reader->lock);
-  for (; failed.count; queue_pop(&failed))
-    reader->ended(reader->context, queue_first(&failed)->tag, FALSE);
-  g_free(failed.read);
+  for (; (read = read_queue_first(&failed)); read_queue_pop(&failed))
+    reader->ended(reader->context, read->tag, FALSE);
+  read_queue_clear(&failed);
+}
+
+static enum turn usher_turn(struct reader *reader, gint64 *again_ns)
+{
+  bury(reader);
+  g_mutex_lock(&reader->lock);
+  *again_ns = admit(reader, NULL);
+  g_mutex_unlock(&reader->lock);
+  return *again_ns ? TURN_LATER : TURN_BLOCKED;
 }
 
 static enum turn reader_turn(void *context, struct pollee *pollee, gint64 *again_ns)
 {
   struct reader *reader = context;
-  if (pollee != &reader->undertaker)
-    return line_turn((struct line *)pollee, again_ns);
-  bury(reader);
-  return TURN_BLOCKED;
+  return pollee == &reader->usher ? usher_turn(reader, again_ns) : line_turn((struct line *)pollee, again_ns);
 }
 
 /* --- the reader */
@@ -221,7 +236,7 @@ static enum turn reader_turn(void *context, struct pollee *pollee, gint64 *again
 static void peer_free(void *data)
 {
   struct peer *peer = data;
-  g_free(peer->queue.read);
+  read_queue_clear(&peer->queue);
   g_free(peer->address);
   g_free(peer);
 }
@@ -245,12 +260,13 @@ struct reader *tcp_reader_new(const struct reader_config *config, GError **error
   reader->ended = config->ended;
   reader->context = config->context;
   reader->connections = MIN(options->connections ? options->connections : TCP_CONNECTIONS, LINES_MAX);
-  reader->undertaker = POLLEE;
+  reader->usher = POLLEE;
   reader->peers = g_hash_table_new_full(NULL, NULL, NULL, peer_free);
   g_mutex_init(&reader->lock);
   if (options->pace_bytes_s > 0) {
     reader->in = pace_new(options->pace_bytes_s);
     reader->out = pace_new(options->pace_bytes_s);
+    reader->ahead_ns = ASK_AHEAD_NS + (gint64)MIN(READ_BYTES_MAX / options->pace_bytes_s * 1e9, 1e15);
   }
   reader->pollers = tcp_threads(options);
   reader->poller = g_new0(struct poller *, reader->pollers);
@@ -274,6 +290,7 @@ void tcp_reader_free(struct reader *reader)
   while (reader->first)
     reader_lose(reader->first, NULL);
   bury(reader);
+  read_queue_clear(&reader->waiting);
   for (uint32_t i = 0; i < reader->pollers; i++)
     poller_free(reader->poller[i]);
   g_free(reader->poller);
@@ -283,11 +300,6 @@ void tcp_reader_free(struct reader *reader)
   pace_free(reader->out);
   g_free(reader->gpu_memory);
   g_free(reader);
-}
-
-static struct peer *find_peer(const struct reader *reader, uint32_t server)
-{
-  return g_hash_table_lookup(reader->peers, GUINT_TO_POINTER(server));
 }
 
 static void set_peer(struct peer *peer, const char *address, const struct ticket_secret *secret)
@@ -341,31 +353,31 @@ static gboolean allowed(const struct memory *memory, uint64_t to, const struct r
          read->bytes <= memory->bytes - to && read->offset <= UINT64_MAX - read->bytes;
 }
 
-/* With a pace: the link carries reads in the order of asking, from when the first of them comes. Each is
- * asked for shortly before its turn, so memory servers do not send what the link cannot take: what is needed
- * first comes first, over many connections too, and a thread that is late by less takes no time off the link
- * (Homa and NDP pull for the same reason: Montazeri et al., SIGCOMM 2018; Handley et al., SIGCOMM 2017). */
-static void put_on_link(const struct reader *reader, struct read *read)
+/* Where others wait already, the usher comes anyway. */
+static void wait_for_link(struct reader *reader, const struct read *read)
 {
-  if (!reader->in)
-    return;
-  read->slot = pace_put(reader->in, WIRE_REPLY_BYTES + read->bytes + WIRE_END_BYTES, poller_clock());
-  read->ask_ns = read->slot.begin_ns - ASK_AHEAD_NS;
+  gboolean alone = !read_queue_first(&reader->waiting);
+  read_queue_push(&reader->waiting, read->model, read);
+  if (admit(reader, NULL) && alone)
+    poller_wake(reader->poller[0], &reader->usher);
 }
 
 void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
                      uint64_t to, uint32_t bytes, uint64_t tag)
 {
   const struct memory *memory = memory_of(reader, gpu);
-  struct read read = {.offset = offset, .tag = tag, .model = model, .bytes = bytes};
+  struct read read = {.offset = offset, .tag = tag, .server = server, .model = model, .bytes = bytes};
   g_mutex_lock(&reader->lock);
   struct peer *peer = find_peer(reader, server);
   if (peer && peer->usable && allowed(memory, to, &read)) {
     read.at = memory->base + to;
-    put_on_link(reader, &read);
     open_lines(reader, peer, model);
-    queue_push(&peer->queue, &read);
-    give(reader, peer, NULL);
+    if (reader->in) {
+      wait_for_link(reader, &read);
+    } else {
+      read_queue_push(&peer->queue, model, &read);
+      give(reader, peer, NULL);
+    }
   } else {
     fail_read(reader, &read);
   }

@@ -6,10 +6,10 @@
 #ifndef DM_TRANSPORT_TCP_READER_H
 #define DM_TRANSPORT_TCP_READER_H
 
-#include "backend_real/pace.h"
 #include "backend_real/transport.h"
 #include "backend_real/transport_log.h"
 #include "backend_real/transport_tcp_poller.h"
+#include "backend_real/transport_tcp_queue.h"
 #include "backend_real/transport_tcp_wire.h"
 
 #define LINE_READS 64 /* most that one line has been given and has not ended */
@@ -18,31 +18,22 @@
 #define LINE_WINDOW_PACED (4U << 20)
 #define LINE_OUTPUT       2048
 #define LINES_MAX         64 /* to one peer */
-/* With a pace a read is asked for so long before the link is free for it: the way to the shelf and back, and
- * its copies at both ends, must fit in. tests/bench/NOTES.md has what less and more do. */
+/* With a pace, the link carries reads in the order in which they are put on it, from when the first of them
+ * comes. A read is asked for so long before the link is free for it: the way to the shelf and back, and its
+ * copies at both ends, must fit in; tests/bench/NOTES.md has what less and more do. So memory servers do not
+ * send what the link cannot take, what is needed first comes first, over many connections too, and a thread
+ * that is late by less takes no time off the link (Homa and NDP pull for the same reason: Montazeri et al.,
+ * SIGCOMM 2018; Handley et al., SIGCOMM 2017). The link is given work for that time and one read, no more:
+ * the rest waits, and what another load asks for meanwhile shares the link with it. */
 #define ASK_AHEAD_NS 400000
-
-struct read {
-  uint64_t offset, tag;
-  uint8_t *at; /* where it lands */
-  uint32_t model, bytes;
-  gint64 ask_ns;         /* with a pace: not before; else 0 */
-  struct pace_slot slot; /* with a pace */
-};
-
-/* A growing ring; steady use allocates nothing. */
-struct read_queue {
-  struct read *read;
-  uint32_t first, count, room; /* room: a power of two */
-};
 
 struct peer {
   uint32_t server;
   gboolean usable;
   char *address;
   struct ticket_secret secret;
-  uint64_t serial; /* of the last ticket made with the secret */
-  struct read_queue queue;
+  uint64_t serial;              /* of the last ticket made with the secret */
+  struct read_queue queue;      /* for its lines */
   struct line *line[LINES_MAX]; /* NULL where none is open */
   uint32_t lines;               /* that are */
   gint64 lost_ns;               /* when the last one broke */
@@ -95,13 +86,15 @@ struct reader {
   uint64_t bytes;        /* of payload received; atomic */
   struct poller **poller;
   uint32_t pollers;
-  struct pollee undertaker; /* of poller[0]: ends what has failed */
+  struct pollee usher; /* of poller[0]: ends what has failed, and lets on the link what waits for it */
 
   GMutex lock;
   GHashTable *peers; /* server -> struct peer; looked up, never walked */
   struct line *first;
   uint32_t next_poller;
   struct read_queue failed;
+  struct read_queue waiting; /* with a pace: for the link */
+  gint64 ahead_ns;           /* the link is given work for */
 };
 
 enum turn line_turn(struct line *line, gint64 *again_ns);

@@ -82,6 +82,24 @@ Test(transport_paced, reads_come_in_the_order_of_asking)
   transport_lab_free(lab);
 }
 
+/* A load that begins while another is under way shares the link with it from then on. */
+Test(transport_paced, loads_share_the_link)
+{
+  enum { LONG = 40 };
+  const struct transport_options limit = {.pace_bytes_s = 0.25e9};
+  struct lab *lab = transport_lab_new(&transport_tcp, 8 * MIB, (LONG + 1) * MIB, &limit);
+  struct ranges first = lab_serve(lab, 1, 0, MIB, MIB), second = lab_serve(lab, 2, 0, MIB, MIB);
+  for (uint32_t i = 0; i < LONG; i++)
+    lab_read(lab, 1, 0, (uint64_t)i * MIB, MIB, i);
+  lab_read(lab, 2, 0, LONG * (uint64_t)MIB, MIB, LONG);
+  lab_wait(lab, LONG + 1);
+  cr_expect_lt(lab->ended_us[LONG], lab->ended_us[LONG / 2], "it waited for half of the other");
+  cr_expect_eq(lab->good, LONG + 1);
+  g_free(first.range);
+  g_free(second.range);
+  transport_lab_free(lab);
+}
+
 /* Any length is cut into equal reads and a rest, none over the limit; as many for each connection where they
  * are not at their least. */
 Test(transport_paced, reads_fill_the_connections)
