@@ -11,8 +11,10 @@ struct read {
   uint64_t offset, tag;
   uint8_t *at; /* where it lands */
   uint32_t server, model, bytes;
-  gint64 ask_ns;         /* with a pace: not before; else 0 */
-  struct pace_slot slot; /* with a pace */
+  /* With a pace: */
+  gint64 since_ns; /* it waits */
+  gint64 ask_ns;   /* not before; without a pace 0 */
+  struct pace_slot slot;
 };
 
 struct read_flow;

@@ -64,14 +64,14 @@ static struct peer *find_peer(const struct reader *reader, uint32_t server)
   return g_hash_table_lookup(reader->peers, GUINT_TO_POINTER(server));
 }
 
+/* From when it waits: what this thread is late for, the link is not. */
 static void put_on_link(const struct reader *reader, struct read *read)
 {
-  read->slot = pace_put(reader->in, WIRE_REPLY_BYTES + read->bytes + WIRE_END_BYTES, poller_clock());
+  read->slot = pace_put(reader->in, WIRE_REPLY_BYTES + read->bytes + WIRE_END_BYTES, read->since_ns);
   read->ask_ns = read->slot.begin_ns - ASK_AHEAD_NS;
 }
 
-/* Gives the link what it may have by now, and lines what they can take. When it may have more of what waits;
- * 0: nothing does. */
+/* Gives the link, and lines, what they may have by now. When the link may have more; 0: nothing waits. */
 static gint64 admit(struct reader *reader, const struct line *self)
 {
   const struct read *first;
@@ -354,8 +354,9 @@ static gboolean allowed(const struct memory *memory, uint64_t to, const struct r
 }
 
 /* Where others wait already, the usher comes anyway. */
-static void wait_for_link(struct reader *reader, const struct read *read)
+static void wait_for_link(struct reader *reader, struct read *read)
 {
+  read->since_ns = poller_clock();
   gboolean alone = !read_queue_first(&reader->waiting);
   read_queue_push(&reader->waiting, read->model, read);
   if (admit(reader, NULL) && alone)
