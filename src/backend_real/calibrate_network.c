@@ -94,8 +94,12 @@ static void ask(struct lab *lab, struct stream *stream)
     stream->at = 0;
     stream->group++;
   }
-  lab->c->transport->reader_read(lab->reader, read->stream, 0, lab->from + offset, NO_INDEX, read->to,
-                                 read->bytes, (uint64_t)(uintptr_t)read);
+  lab->c->transport->reader_read(lab->reader, &(struct transport_read){.server = read->stream,
+                                                                       .offset = lab->from + offset,
+                                                                       .gpu = NO_INDEX,
+                                                                       .to = read->to,
+                                                                       .bytes = read->bytes,
+                                                                       .tag = (uint64_t)(uintptr_t)read});
 }
 
 static void pump(struct lab *lab)

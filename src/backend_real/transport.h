@@ -75,6 +75,19 @@ struct reader_config {
   void *context;
 };
 
+/* Bytes at `offset` of a model's image on a memory server, to place `to` of the memory of gpu, or of the host
+ * arena (NO_INDEX). */
+struct transport_read {
+  uint32_t server, model;
+  uint64_t offset;
+  uint32_t gpu;
+  uint64_t to;
+  uint32_t bytes; /* at most READ_BYTES_MAX */
+  uint32_t party; /* any number: what several ask for is served in turn, what one does in order (verbs: all in
+                     order) */
+  uint64_t tag;
+};
+
 struct transport_ops {
   const char *name;
   gboolean paces; /* can hold its traffic to a rate */
@@ -110,10 +123,8 @@ struct transport_ops {
   /* Gives it up: its reads fail, once no byte of theirs can land any more. */
   void (*reader_drop)(struct reader *reader, uint32_t server);
   void (*reader_letter)(struct reader *reader, uint32_t server, const uint8_t *letter, size_t size);
-  /* bytes at `offset` of the model's image on that server, to place `to` of the memory of gpu, or of the host
-   * arena (NO_INDEX). Never ends from inside the call. At most READ_BYTES_MAX. */
-  void (*reader_read)(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
-                      uint64_t to, uint32_t bytes, uint64_t tag);
+  /* Never ends from inside the call. */
+  void (*reader_read)(struct reader *reader, const struct transport_read *read);
   uint64_t (*reader_bytes)(const struct reader *reader);                      /* received so far */
   void (*reader_state)(struct reader *reader, struct transport_state *state); /* NULL as above */
 };

@@ -35,8 +35,7 @@ void tcp_reader_free(struct reader *reader);
 void tcp_reader_peer(struct reader *reader, uint32_t server, const char *address,
                      const struct ticket_secret *secret);
 void tcp_reader_drop(struct reader *reader, uint32_t server);
-void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
-                     uint64_t to, uint32_t bytes, uint64_t tag);
+void tcp_reader_read(struct reader *reader, const struct transport_read *what);
 uint64_t tcp_reader_bytes(const struct reader *reader);
 void tcp_reader_state(struct reader *reader, struct transport_state *state);
 

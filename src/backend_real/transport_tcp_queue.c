@@ -1,4 +1,4 @@
-/* Reads that wait, fair between models; see transport_tcp_queue.h. */
+/* Reads that wait, fair between parties; see transport_tcp_queue.h. */
 #include "backend_real/transport_tcp_queue.h"
 
 struct read_flow {

@@ -1,6 +1,6 @@
-/* Reads that wait for their turn at a TCP reader: in order of asking within a model, fair by bytes between
- * models, so that a load which begins while others are under way has its first groups soon. Start-time fair
- * queueing (Goyal, Vin, Cheng, SIGCOMM 1996): the next read is of the model that has had least; one that
+/* Reads that wait for their turn at a TCP reader: in order of asking within a party, fair by bytes between
+ * parties (struct transport_read), so that one that begins to load has its first groups soon. Start-time fair
+ * queueing (Goyal, Vin, Cheng, SIGCOMM 1996): the next read is of the party that has had least; one that
  * comes anew counts as having had as much as the one served last. */
 #ifndef DM_TRANSPORT_TCP_QUEUE_H
 #define DM_TRANSPORT_TCP_QUEUE_H
@@ -26,7 +26,7 @@ struct read_queue {
   uint64_t had; /* bytes, by the flow served last when its turn came */
 };
 
-/* At the end of flow `key`, a model, or 0 for all where one order is wanted. */
+/* At the end of flow `key`: a party, or 0 for all where one order is wanted. */
 void read_queue_push(struct read_queue *queue, uint32_t key, const struct read *read);
 /* Whose turn it is; NULL: nothing waits. Valid until the next call. */
 const struct read *read_queue_first(const struct read_queue *queue);

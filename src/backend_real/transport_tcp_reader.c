@@ -216,19 +216,16 @@ static void bury(struct reader *reader)
   read_queue_clear(&failed);
 }
 
-static enum turn usher_turn(struct reader *reader, gint64 *again_ns)
+static enum turn reader_turn(void *context, struct pollee *pollee, gint64 *again_ns)
 {
+  struct reader *reader = context;
+  if (pollee != &reader->usher)
+    return line_turn((struct line *)pollee, again_ns);
   bury(reader);
   g_mutex_lock(&reader->lock);
   *again_ns = admit(reader, NULL);
   g_mutex_unlock(&reader->lock);
   return *again_ns ? TURN_LATER : TURN_BLOCKED;
-}
-
-static enum turn reader_turn(void *context, struct pollee *pollee, gint64 *again_ns)
-{
-  struct reader *reader = context;
-  return pollee == &reader->usher ? usher_turn(reader, again_ns) : line_turn((struct line *)pollee, again_ns);
 }
 
 /* --- the reader */
@@ -354,29 +351,32 @@ static gboolean allowed(const struct memory *memory, uint64_t to, const struct r
 }
 
 /* Where others wait already, the usher comes anyway. */
-static void wait_for_link(struct reader *reader, struct read *read)
+static void wait_for_link(struct reader *reader, uint32_t party, struct read *read)
 {
   read->since_ns = poller_clock();
   gboolean alone = !read_queue_first(&reader->waiting);
-  read_queue_push(&reader->waiting, read->model, read);
+  read_queue_push(&reader->waiting, party, read);
   if (admit(reader, NULL) && alone)
     poller_wake(reader->poller[0], &reader->usher);
 }
 
-void tcp_reader_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
-                     uint64_t to, uint32_t bytes, uint64_t tag)
+void tcp_reader_read(struct reader *reader, const struct transport_read *what)
 {
-  const struct memory *memory = memory_of(reader, gpu);
-  struct read read = {.offset = offset, .tag = tag, .server = server, .model = model, .bytes = bytes};
+  const struct memory *memory = memory_of(reader, what->gpu);
+  struct read read = {.offset = what->offset,
+                      .tag = what->tag,
+                      .server = what->server,
+                      .model = what->model,
+                      .bytes = what->bytes};
   g_mutex_lock(&reader->lock);
-  struct peer *peer = find_peer(reader, server);
-  if (peer && peer->usable && allowed(memory, to, &read)) {
-    read.at = memory->base + to;
-    open_lines(reader, peer, model);
+  struct peer *peer = find_peer(reader, what->server);
+  if (peer && peer->usable && allowed(memory, what->to, &read)) {
+    read.at = memory->base + what->to;
+    open_lines(reader, peer, what->model);
     if (reader->in) {
-      wait_for_link(reader, &read);
+      wait_for_link(reader, what->party, &read);
     } else {
-      read_queue_push(&peer->queue, model, &read);
+      read_queue_push(&peer->queue, what->party, &read);
       give(reader, peer, NULL);
     }
   } else {

@@ -51,8 +51,7 @@ void verbs_reader_peer(struct reader *reader, uint32_t server, const char *addre
                        const struct ticket_secret *secret);
 void verbs_reader_drop(struct reader *reader, uint32_t server);
 void verbs_reader_letter(struct reader *reader, uint32_t server, const uint8_t *letter, size_t size);
-void verbs_reader_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
-                       uint64_t to, uint32_t bytes, uint64_t tag);
+void verbs_reader_read(struct reader *reader, const struct transport_read *what);
 uint64_t verbs_reader_bytes(const struct reader *reader);
 void verbs_reader_state(struct reader *reader, struct transport_state *state);
 

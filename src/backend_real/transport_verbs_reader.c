@@ -165,19 +165,18 @@ static gboolean allowed(const struct reader *reader, const struct read *read)
   return read->to <= room && read->bytes <= room - read->to && read->offset <= UINT64_MAX - read->bytes;
 }
 
-void verbs_reader_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
-                       uint64_t to, uint32_t bytes, uint64_t tag)
+void verbs_reader_read(struct reader *reader, const struct transport_read *what)
 {
-  uint32_t memory = gpu == NO_INDEX ? 0 : gpu < reader->memories ? gpu + 1 : NO_INDEX;
+  uint32_t memory = what->gpu == NO_INDEX ? 0 : what->gpu < reader->memories ? what->gpu + 1 : NO_INDEX;
   verbs_lock(reader);
-  struct peer *peer = verbs_find_peer(reader, server);
+  struct peer *peer = verbs_find_peer(reader, what->server);
   struct read *read = read_take(reader);
-  *read = (struct read){.offset = offset,
-                        .to = to,
-                        .tag = tag,
-                        .model = model,
+  *read = (struct read){.offset = what->offset,
+                        .to = what->to,
+                        .tag = what->tag,
+                        .model = what->model,
                         .memory = memory,
-                        .bytes = bytes,
+                        .bytes = what->bytes,
                         .listed = TRUE};
   if (!peer || !peer->usable || !allowed(reader, read)) {
     read->bad = TRUE;

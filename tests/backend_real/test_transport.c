@@ -113,8 +113,12 @@ TRANSPORT_TEST(reads_out_of_bounds_fail)
   lab_read(lab, 1, UINT64_MAX - 5, 0, 10, 4);
   lab_read(lab, 1, 2000, 0, 0, 5);
   lab_read(lab, 1, 2000, 0, READ_BYTES_MAX + 1, 6);
-  ops->reader_read(lab->reader, LAB_SHELF + 1, 1, 2000, NO_INDEX, 0, 10,
-                   7); /* a server that it does not know */
+  ops->reader_read(lab->reader, &(struct transport_read){.server = LAB_SHELF + 1, /* which it does not know */
+                                                         .model = 1,
+                                                         .offset = 2000,
+                                                         .gpu = NO_INDEX,
+                                                         .bytes = 10,
+                                                         .tag = 7});
   lab_wait(lab, 8);
   cr_expect_eq(lab->failed, 8);
   cr_expect(lab_blank(lab, 0, 2 * MIB));

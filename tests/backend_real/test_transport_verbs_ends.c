@@ -47,9 +47,21 @@ VERBS_TEST(transport_verbs_ends, reads_into_gpu_memory, 1)
   cr_assert(lab->reader, "%s", error ? error->message : "");
   ops->reader_peer(lab->reader, LAB_SHELF, ops->shelf_address(lab->shelf), &lab->secret);
   lab_pump(lab);
-  ops->reader_read(lab->reader, LAB_SHELF, 1, 10, 1, 1000, 5000, 0);
-  ops->reader_read(lab->reader, LAB_SHELF, 1, 10, 0, MIB - 4999, 5000, 1);
-  ops->reader_read(lab->reader, LAB_SHELF, 1, 10, 2, 0, 5000, 2);
+  ops->reader_read(
+      lab->reader,
+      &(struct transport_read){
+          .server = LAB_SHELF, .model = 1, .offset = 10, .gpu = 1, .to = 1000, .bytes = 5000, .tag = 0});
+  ops->reader_read(lab->reader, &(struct transport_read){.server = LAB_SHELF,
+                                                         .model = 1,
+                                                         .offset = 10,
+                                                         .gpu = 0,
+                                                         .to = MIB - 4999,
+                                                         .bytes = 5000,
+                                                         .tag = 1});
+  ops->reader_read(
+      lab->reader,
+      &(struct transport_read){
+          .server = LAB_SHELF, .model = 1, .offset = 10, .gpu = 2, .to = 0, .bytes = 5000, .tag = 2});
   lab_wait(lab, 3);
   cr_assert_eq(lab_end(lab, 0), LAB_GOOD);
   cr_assert_eq(lab_end(lab, 1), LAB_FAILED);

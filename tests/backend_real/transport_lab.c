@@ -215,7 +215,14 @@ struct ranges lab_serve(struct lab *lab, uint32_t model, uint64_t offset, uint64
 
 void lab_read(struct lab *lab, uint32_t model, uint64_t offset, uint64_t to, uint32_t bytes, uint64_t tag)
 {
-  lab->ops->reader_read(lab->reader, LAB_SHELF, model, offset, NO_INDEX, to, bytes, tag);
+  lab->ops->reader_read(lab->reader, &(struct transport_read){.server = LAB_SHELF,
+                                                              .model = model,
+                                                              .offset = offset,
+                                                              .gpu = NO_INDEX,
+                                                              .to = to,
+                                                              .bytes = bytes,
+                                                              .party = model,
+                                                              .tag = tag});
   lab_pump(lab);
 }
 

@@ -63,6 +63,7 @@ void lab_open_shelf(struct lab *lab, const char *address, const struct transport
 /* Puts bytes [offset, offset + bytes) of a model into `from`, in pieces of at most piece_max (a multiple of
  * ARENA_ALIGN) bytes with gaps between them, and serves them. Returns the place. */
 struct ranges lab_serve(struct lab *lab, uint32_t model, uint64_t offset, uint64_t bytes, uint64_t piece_max);
+/* Each model is a party of its own. */
 void lab_read(struct lab *lab, uint32_t model, uint64_t offset, uint64_t to, uint32_t bytes, uint64_t tag);
 /* Waits until so many reads have ended in all; fails the test when that takes too long. */
 void lab_wait(struct lab *lab, uint32_t ended);

@@ -71,12 +71,14 @@ static void hand_drop(struct reader *reader, uint32_t server)
       answer(reader, i, FALSE);
 }
 
-static void hand_read(struct reader *reader, uint32_t server, uint32_t model, uint64_t offset, uint32_t gpu,
-                      uint64_t to, uint32_t bytes, uint64_t tag)
+static void hand_read(struct reader *reader, const struct transport_read *what)
 {
-  struct asked asked = {.server = server, .bytes = bytes, .gpu = gpu, .offset = offset, .to = to, .tag = tag};
-  (void)model;
+  uint32_t server = what->server, gpu = what->gpu, bytes = what->bytes;
+  uint64_t to = what->to;
+  struct asked asked = {
+      .server = server, .bytes = bytes, .gpu = gpu, .offset = what->offset, .to = to, .tag = what->tag};
   cr_assert_eq(gpu, reader->config.gpus > 0 ? 0 : NO_INDEX);
+  cr_assert_eq(what->party, gpu, "not that of the GPU that it is for");
   cr_assert(!(reader->dropped >> server & 1), "a read from a server that was dropped");
   cr_assert_leq(to + bytes, memory_of(reader, gpu)->bytes);
   for (guint i = 0; i < reader->asked->len; i++) {
@@ -269,6 +271,7 @@ void world_lab_load(struct world_lab *lab)
                                  g_rand_boolean(lab->rand) ? 0 : 1 + g_rand_int(lab->rand) % 4000000,
                              .host = &host,
                              .ring_bytes = lab->ring,
+                             .gpu = lab->is.direct ? 0 : NO_INDEX,
                              .tag = TAG_FETCH};
   if (lab->is.direct) {
     fetch.device = &gpu;

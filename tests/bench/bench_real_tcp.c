@@ -211,7 +211,12 @@ static double transport_run(const struct transport_ops *ops, struct reader *read
   double start = seconds_now();
   count->ended = 0;
   for (uint64_t i = 0; i < reads; i++)
-    ops->reader_read(reader, SHELF, 0, i * piece % ARENA, NO_INDEX, i * piece % ARENA, piece, i);
+    ops->reader_read(reader, &(struct transport_read){.server = SHELF,
+                                                      .offset = i * piece % ARENA,
+                                                      .gpu = NO_INDEX,
+                                                      .to = i * piece % ARENA,
+                                                      .bytes = (uint32_t)piece,
+                                                      .tag = i});
   g_mutex_lock(&count->lock);
   while (count->ended < reads)
     g_cond_wait(&count->changed, &count->lock);

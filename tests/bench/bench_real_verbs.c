@@ -185,7 +185,13 @@ static double read_all(struct bench *bench, uint64_t reads)
   bench->wanted = reads;
   for (uint64_t i = 0; i < reads; i++) {
     uint64_t at = i % slots * options.bytes;
-    bench->ops->reader_read(bench->reader, SHELF, MODEL, at, NO_INDEX, at, options.bytes, i);
+    bench->ops->reader_read(bench->reader, &(struct transport_read){.server = SHELF,
+                                                                    .model = MODEL,
+                                                                    .offset = at,
+                                                                    .gpu = NO_INDEX,
+                                                                    .to = at,
+                                                                    .bytes = options.bytes,
+                                                                    .tag = i});
   }
   g_mutex_lock(&bench->lock);
   while (bench->ended < reads)
