@@ -91,20 +91,21 @@ static gboolean is_remote(const struct fetch_op *fetch)
 static void read_begin(struct real_world *rw, const struct fetch_op *fetch, struct read *read)
 {
   uint64_t tag = (uint64_t)(uintptr_t)read;
-  /* GPUs share the link; of one GPU's loads the first is needed first. */
-  struct transport_read remote = {.server = fetch->server[read->stream],
-                                  .model = fetch->spec.model,
-                                  .offset = read->offset,
-                                  .gpu = fetch->direct ? fetch->spec.gpu : NO_INDEX,
-                                  .to = read->to,
-                                  .bytes = read->bytes,
-                                  .party = fetch->spec.gpu,
-                                  .tag = tag};
-  if (is_remote(fetch))
-    rw->transport->reader_read(rw->reader, &remote);
-  else
+  if (!is_remote(fetch)) {
     ssd_reader_read(rw->ssd, ssd_store_file(rw->ssd_store, fetch->spec.model), read->offset, read->to,
                     read->bytes, tag);
+    return;
+  }
+  /* GPUs share the link; of one GPU's loads the first is needed first. */
+  rw->transport->reader_read(rw->reader,
+                             &(struct transport_read){.server = fetch->server[read->stream],
+                                                      .model = fetch->spec.model,
+                                                      .offset = read->offset,
+                                                      .gpu = fetch->direct ? fetch->spec.gpu : NO_INDEX,
+                                                      .to = read->to,
+                                                      .bytes = read->bytes,
+                                                      .party = fetch->spec.gpu,
+                                                      .tag = tag});
 }
 
 /* Bytes of a read `at` bytes after the beginning of a piece. An SSD's end where blocks end. */

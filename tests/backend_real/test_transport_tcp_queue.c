@@ -1,4 +1,4 @@
-/* Reads that wait: in order within a model, fair between models. */
+/* Reads that wait: in order within a party, fair between parties; here each model is one. */
 #include "backend_real/transport_tcp_queue.h"
 
 #include <criterion/criterion.h>
